@@ -1,0 +1,22 @@
+package users
+
+import "errors"
+
+// ErrNotFound says that no user has the id.
+var ErrNotFound = errors.New("user not found")
+
+// ErrUnavailable says that a source could not answer. Errors that match it wrap
+// the source's own error, except for the context errors of a shared load: those
+// are not the caller's, so errors.Is with context.Canceled or
+// context.DeadlineExceeded is true only when the caller's own context ended.
+var ErrUnavailable = errors.New("source unavailable")
+
+// FieldError says which input field was refused and why. Neither text holds
+// what the caller sent, so both are safe to show.
+type FieldError struct {
+	Field  string // name on the wire, as in "city_id"
+	Reason string // as in "must not be empty"
+}
+
+// Error returns "field: reason".
+func (e *FieldError) Error() string { return e.Field + ": " + e.Reason }

@@ -1,0 +1,145 @@
+package users
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"pinion/internal/stats"
+)
+
+// Defaults of Config.
+const (
+	DefaultL1Bytes     = 256 << 20
+	DefaultTTL         = 60 * time.Second
+	DefaultMissingTTL  = 30 * time.Second
+	DefaultDegradedTTL = 900 * time.Millisecond
+	DefaultLoadTimeout = 5 * time.Second
+
+	// maxDegradedTTL and the lag of the cache's clock make one second.
+	maxDegradedTTL = time.Second - 2*clockResolution
+)
+
+// Config says what a Service joins and how long it remembers. Only Rows is required.
+type Config struct {
+	// Rows answers and stores the SQL part of users.
+	Rows Rows
+	// Attributes answers the attributes; nil: all users have none.
+	Attributes AttributeSource
+	// Members answers the memberships; nil: no user is a member.
+	Members MemberSource
+
+	// L1Bytes caps the L1 cache, in bytes, its bookkeeping included. Zero or less
+	// means DefaultL1Bytes.
+	L1Bytes int64
+	// TTL is how long L1 keeps a user. Up to a fifth is added at random. Zero or
+	// less means DefaultTTL.
+	TTL time.Duration
+	// MissingTTL is how long L1 remembers that an id has no user. Up to a fifth is
+	// added at random. Zero or less means DefaultMissingTTL.
+	MissingTTL time.Duration
+	// DegradedTTL is how long L1 keeps a user that lacks a source. Zero or less, and
+	// more than DefaultDegradedTTL, mean DefaultDegradedTTL, which keeps the answer
+	// below one second.
+	DegradedTTL time.Duration
+	// LoadTimeout ends a shared load, whatever the deadlines of its waiters. Zero or
+	// less means DefaultLoadTimeout.
+	LoadTimeout time.Duration
+
+	// Stats takes the counters; nil: a registry of its own.
+	Stats *stats.Registry
+}
+
+func (cfg *Config) setDefaults() {
+	if cfg.L1Bytes <= 0 {
+		cfg.L1Bytes = DefaultL1Bytes
+	}
+	if cfg.TTL <= 0 {
+		cfg.TTL = DefaultTTL
+	}
+	if cfg.MissingTTL <= 0 {
+		cfg.MissingTTL = DefaultMissingTTL
+	}
+	if cfg.DegradedTTL <= 0 || cfg.DegradedTTL > maxDegradedTTL {
+		cfg.DegradedTTL = DefaultDegradedTTL
+	}
+	if cfg.LoadTimeout <= 0 {
+		cfg.LoadTimeout = DefaultLoadTimeout
+	}
+	if cfg.Stats == nil {
+		cfg.Stats = stats.NewRegistry(0)
+	}
+}
+
+// Causes of the end of a shared load's context. None of them is a caller's error.
+var (
+	errLoadTimeout = errors.New("no answer in time")
+	errNoWaiters   = errors.New("all callers left")
+	errClosed      = errors.New("service is closed")
+)
+
+// Service answers users by id from its cache and its sources, and writes them.
+type Service struct {
+	rows        Rows
+	attributes  AttributeSource
+	members     MemberSource
+	loadTimeout time.Duration
+
+	cache   *l1
+	flights *flights
+	missing *Fragment // the one "not there" that all such ids share
+
+	hits, misses, negatives                    *stats.Counter
+	sqlSource, attributesSource, membersSource source
+
+	// base is the parent of every shared load; stop ends it. mu keeps loads from
+	// starting while Close waits for them.
+	base   context.Context
+	stop   context.CancelCauseFunc
+	mu     sync.Mutex
+	closed bool
+	loads  sync.WaitGroup
+}
+
+// NewService starts a Service. The caller must Close it.
+func NewService(cfg Config) *Service {
+	cfg.setDefaults()
+	s := &Service{
+		rows:        cfg.Rows,
+		attributes:  cfg.Attributes,
+		members:     cfg.Members,
+		loadTimeout: cfg.LoadTimeout,
+		cache:       newL1(&cfg),
+		missing:     newFragment(nil, 0),
+	}
+	s.flights = newFlights(s.cache)
+	s.base, s.stop = context.WithCancelCause(context.Background())
+	requests := cfg.Stats.Counter("cache_requests_total",
+		"Ids looked up in a cache layer, by result: hit, negative (known to be missing) or miss.", "layer", "result")
+	s.hits = requests.With("l1", "hit")
+	s.negatives = requests.With("l1", "negative")
+	s.misses = requests.With("l1", "miss")
+	s.sqlSource, s.attributesSource, s.membersSource = newSources(cfg.Stats)
+	return s
+}
+
+// Close ends all loads in progress, waits for them and stops the cache's goroutines.
+// It does not close the sources. Later loads fail with ErrUnavailable. A second Close
+// does nothing.
+func (s *Service) Close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.stop(errClosed)
+	s.loads.Wait()
+	s.cache.close()
+}
+
+// Ping asks Rows whether it can answer.
+func (s *Service) Ping(ctx context.Context) error {
+	_, err := ask(ctx, &s.sqlSource, 0, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, s.rows.Ping(ctx)
+	})
+	return err
+}

@@ -1,0 +1,39 @@
+package users
+
+import "context"
+
+// Rows is the SQL side of a user. It owns all writes.
+//
+// Every method must return soon after its ctx ends: shared loads wait for it.
+// Methods are called concurrently. Arguments are only lent; results belong to the
+// caller.
+type Rows interface {
+	// Users returns the rows of the ids that exist, in any order. Attributes and
+	// Member are left empty, and the address is never read.
+	Users(ctx context.Context, ids []int64) ([]User, error)
+	// ActiveIDs returns the matching ids, newest login first, ties by higher id.
+	ActiveIDs(ctx context.Context, q ActiveQuery) ([]int64, error)
+	// Address returns the user's address, empty when none was given, or ErrNotFound.
+	Address(ctx context.Context, id int64) (string, error)
+	// Create stores a new user durably and returns its id. Ids are never reused.
+	Create(ctx context.Context, u NewUser) (int64, error)
+	// Update changes what the patch names, durably, or returns ErrNotFound.
+	Update(ctx context.Context, id int64, p Patch) error
+	// Delete removes the user and all that belongs to it, or returns ErrNotFound.
+	Delete(ctx context.Context, id int64) error
+	// Ping says whether the source can answer now.
+	Ping(ctx context.Context) error
+}
+
+// AttributeSource answers attributes for many users in one call. Ids without
+// attributes may be left out of the map. Keys of one user are distinct and come
+// in any order. The rules of Rows about ctx and ownership hold.
+type AttributeSource interface {
+	Attributes(ctx context.Context, ids []int64) (map[int64][]Attribute, error)
+}
+
+// MemberSource answers memberships for many users in one call. Ids that are no
+// members are left out of the map. The rules of Rows about ctx and ownership hold.
+type MemberSource interface {
+	Members(ctx context.Context, ids []int64) (map[int64]Member, error)
+}
