@@ -104,7 +104,8 @@ func FuzzParseID(f *testing.F) {
 
 func FuzzAppendTime(f *testing.F) {
 	for _, tt := range []time.Time{
-		{}, time.Unix(0, 0), time.Unix(1, 1), time.Unix(-1, 120_000_000),
+		{},
+		time.Unix(0, 0), time.Unix(1, 1), time.Unix(-1, 120_000_000),
 		time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(-1, 12, 31, 23, 59, 59, 999_999_999, time.UTC),
 		time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC), time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC),
 	} {

@@ -8,72 +8,72 @@ const hexDigits = "0123456789abcdef"
 // encoding/json writes with SetEscapeHTML(false): the quote, the backslash and
 // control characters escaped, in the short form where there is one; U+2028 and
 // U+2029 escaped, because JavaScript once took them for line ends; each byte
-// that is not part of valid UTF-8 replaced by \ufffd.
+// that is not part of valid UTF-8 replaced by \ufffd. It must not lie in the
+// spare capacity of dst.
 func AppendString[T ~string | ~[]byte](dst []byte, s T) []byte {
-	dst = append(dst, '"')
-	// Copy first and look at the copy: it is a byte slice whatever T is, and
-	// nearly always it is also the answer.
-	start := len(dst)
-	dst = append(dst, s...)
-	if done := plainEnd(dst, start) - start; done < len(s) {
-		dst = appendEscaped(dst[:start+done], s[done:])
-	}
-	return append(dst, '"')
+	return appendString(dst, view(s))
 }
 
-// appendEscaped appends s, escaping where needed. The array behind dst may hold
-// a copy of s, never s itself.
-func appendEscaped[T ~string | ~[]byte](dst []byte, s T) []byte {
-	done := 0 // s[:done] is in dst
-	for i := 0; i < len(s); {
-		c := s[i]
-		if isPlain(c) {
-			i++
-			continue
-		}
+func appendString(dst, src []byte) []byte {
+	dst = append(dst, '"')
+	done := 0 // src[:done] is in dst
+	for i := plainEnd(src, 0); i < len(src); i = plainEnd(src, i) {
+		c := src[i]
 		if c >= utf8.RuneSelf {
-			r, size := decodeRune(s[i:])
-			switch {
-			case r == utf8.RuneError && size == 1:
-				dst = append(dst, s[done:i]...)
+			end := validEnd(src, i)
+			if end > i {
+				i = end
+				continue
+			}
+			r, size := utf8.DecodeRune(src[i:])
+			dst = append(dst, src[done:i]...)
+			if r == utf8.RuneError {
 				dst = append(dst, `\ufffd`...)
-				done = i + size
-			case r == '\u2028' || r == '\u2029':
-				dst = append(dst, s[done:i]...)
+			} else {
 				dst = append(dst, '\\', 'u', '2', '0', '2', hexDigits[r&0xf])
-				done = i + size
 			}
 			i += size
+			done = i
 			continue
 		}
-		dst = append(dst, s[done:i]...)
-		switch c {
-		case '"', '\\':
-			dst = append(dst, '\\', c)
-		case '\b':
-			dst = append(dst, '\\', 'b')
-		case '\f':
-			dst = append(dst, '\\', 'f')
-		case '\n':
-			dst = append(dst, '\\', 'n')
-		case '\r':
-			dst = append(dst, '\\', 'r')
-		case '\t':
-			dst = append(dst, '\\', 't')
-		default:
-			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&0xf])
-		}
+		dst = append(dst, src[done:i]...)
+		dst = appendEscape(dst, c)
 		i++
 		done = i
 	}
-	return append(dst, s[done:]...)
+	dst = append(dst, src[done:]...)
+	return append(dst, '"')
 }
 
-// decodeRune decodes the first rune of s. Converting no more than one rune's
-// bytes keeps the conversion on the stack for either kind of T.
-func decodeRune[T ~string | ~[]byte](s T) (rune, int) {
-	if len(s) > utf8.UTFMax {
-		s = s[:utf8.UTFMax]
+// validEnd returns the end of the runes from i on that are not ASCII and stand
+// for themselves in a string. It is i if there is none.
+func validEnd(src []byte, i int) int {
+	for i < len(src) && src[i] >= utf8.RuneSelf {
+		r, size := utf8.DecodeRune(src[i:])
+		if r == utf8.RuneError && size == 1 || r == '\u2028' || r == '\u2029' {
+			break
+		}
+		i += size
 	}
-	return utf8.DecodeRuneInString(string(s))
+	return i
+}
+
+// appendEscape appends the escape of a quote, a backslash or a control character.
+func appendEscape(dst []byte, c byte) []byte {
+	switch c {
+	case '"', '\\':
+		return append(dst, '\\', c)
+	case '\b':
+		return append(dst, '\\', 'b')
+	case '\f':
+		return append(dst, '\\', 'f')
+	case '\n':
+		return append(dst, '\\', 'n')
+	case '\r':
+		return append(dst, '\\', 'r')
+	case '\t':
+		return append(dst, '\\', 't')
+	default:
+		return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&0xf])
+	}
 }

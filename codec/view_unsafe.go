@@ -14,3 +14,10 @@ func StringView(b []byte) string {
 func BytesView(s string) []byte {
 	return unsafe.Slice(unsafe.StringData(s), len(s))
 }
+
+// view returns the bytes of s, of whichever kind it is, without copying them.
+// They must not be written to. A slice starts with the two words a string
+// consists of, so either can be read as a string.
+func view[T ~string | ~[]byte](s T) []byte {
+	return BytesView(*(*string)(unsafe.Pointer(&s)))
+}
