@@ -58,7 +58,7 @@ func (d *Decision) decide(env string) {
 		d.GOMAXPROCS = min(wish, n)
 		d.Reason = fmt.Sprintf("GOMAXPROCS=%d in the environment", wish)
 		if wish > n {
-			d.Reason += fmt.Sprintf(", CPUs: %d", n)
+			d.Reason += fmt.Sprintf(", capped at %d CPUs", n)
 		}
 		return
 	}
