@@ -17,7 +17,8 @@ type Rows interface {
 	Address(ctx context.Context, id int64) (string, error)
 	// Create stores a new user durably and returns its id. Ids are never reused.
 	Create(ctx context.Context, u NewUser) (int64, error)
-	// Update changes what the patch names, durably, or returns ErrNotFound.
+	// Update changes what the patch names, durably, or returns ErrNotFound. The patch
+	// names at least one field. It makes the user's UpdatedAt later than it was.
 	Update(ctx context.Context, id int64, p Patch) error
 	// Delete removes the user and all that belongs to it, or returns ErrNotFound.
 	Delete(ctx context.Context, id int64) error

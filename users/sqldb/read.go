@@ -1,0 +1,102 @@
+package sqldb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"pinion/users"
+)
+
+const (
+	selectRows = `SELECT id, name, email, phone, avatar, status, city_id, last_login_at, created_at, updated_at
+FROM users`
+	selectAttributes = `SELECT user_id, key, value FROM user_attributes`
+	selectMembers    = `SELECT user_id, level, points FROM members`
+	selectAddress    = `SELECT coalesce(a.address, '')
+FROM users u LEFT JOIN addresses a ON a.user_id = u.id WHERE u.id = ?`
+)
+
+// Users implements users.Rows.
+func (db *DB) Users(ctx context.Context, ids []int64) ([]users.User, error) {
+	found := make([]users.User, 0, len(ids))
+	err := db.rows.each(ctx, ids, func(rows *sql.Rows) error {
+		var (
+			u                users.User
+			login            sql.NullInt64
+			created, updated int64
+		)
+		err := rows.Scan(&u.ID, &u.Name, &u.Email, &u.Phone, &u.Avatar, &u.Status, &u.CityID,
+			&login, &created, &updated)
+		if err != nil {
+			return err
+		}
+		if login.Valid {
+			u.LastLoginAt = fromMicros(login.Int64)
+		}
+		u.CreatedAt, u.UpdatedAt = fromMicros(created), fromMicros(updated)
+		found = append(found, u)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read %d users: %w", len(ids), err)
+	}
+	return found, nil
+}
+
+// Attributes implements users.AttributeSource.
+func (db *DB) Attributes(ctx context.Context, ids []int64) (map[int64][]users.Attribute, error) {
+	found := make(map[int64][]users.Attribute, len(ids))
+	err := db.attributes.each(ctx, ids, func(rows *sql.Rows) error {
+		var (
+			id int64
+			a  users.Attribute
+		)
+		if err := rows.Scan(&id, &a.Key, &a.Value); err != nil {
+			return err
+		}
+		found[id] = append(found[id], a)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read attributes of %d users: %w", len(ids), err)
+	}
+	return found, nil
+}
+
+// Members implements users.MemberSource.
+func (db *DB) Members(ctx context.Context, ids []int64) (map[int64]users.Member, error) {
+	found := make(map[int64]users.Member, len(ids))
+	err := db.members.each(ctx, ids, func(rows *sql.Rows) error {
+		var (
+			id int64
+			m  users.Member
+		)
+		if err := rows.Scan(&id, &m.Level, &m.Points); err != nil {
+			return err
+		}
+		found[id] = m
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read members of %d users: %w", len(ids), err)
+	}
+	return found, nil
+}
+
+// Address implements users.Rows.
+func (db *DB) Address(ctx context.Context, id int64) (string, error) {
+	var address string
+	err := db.address.QueryRowContext(ctx, id).Scan(&address)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", fmt.Errorf("address of user %d: %w", id, users.ErrNotFound)
+	}
+	if err != nil {
+		return "", fmt.Errorf("read address of user %d: %w", id, err)
+	}
+	return address, nil
+}
+
+func fromMicros(n int64) time.Time { return time.UnixMicro(n).UTC() }
