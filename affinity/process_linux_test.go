@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -132,7 +131,10 @@ func (p process) run(t *testing.T) (lines, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, p.binary, p.args...)
-	cmd.Env = append(os.Environ(), append(p.env, roleEnv+"="+p.role)...)
+	cmd.Env = append(os.Environ(), p.env...)
+	cmd.Env = append(cmd.Env, roleEnv+"="+p.role)
+	// A race build otherwise waits a second before it exits.
+	cmd.Env = append(cmd.Env, strings.TrimSpace("GORACE="+os.Getenv("GORACE")+" atexit_sleep_ms=0"))
 	cmd.Dir = p.dir
 	cmd.WaitDelay = time.Second
 	var stderr bytes.Buffer
@@ -244,7 +246,11 @@ func TestReexecOfDeletedBinary(t *testing.T) {
 		t.Fatal(err)
 	}
 	copied := filepath.Join(t.TempDir(), "copy")
-	if err := copyFile(copied, self); err != nil {
+	program, err := os.ReadFile(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(copied, program, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	got, err := process{binary: copied, role: "reexec-deleted", args: []string{cpu, copied}}.run(t)
@@ -255,20 +261,6 @@ func TestReexecOfDeletedBinary(t *testing.T) {
 	if len(got["start"]) != 2 {
 		t.Errorf("started %d times, want 2", len(got["start"]))
 	}
-}
-
-func copyFile(dst, src string) error {
-	in, err := os.Open(src)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	out, err := os.OpenFile(dst, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o755)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
 }
 
 // A mask that is not there after the restart must not restart again.
