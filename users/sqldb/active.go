@@ -63,12 +63,13 @@ func (q *activeQuery) stmt(ctx context.Context, cities int) (*sql.Stmt, error) {
 	return *stmt, nil
 }
 
-// activeInCities is the text for n cities: each part is a subquery of its own, because
-// LIMIT binds to a whole UNION otherwise.
+// activeInCities is the text for n cities. Each part is a subquery of its own, because
+// LIMIT binds to a whole UNION otherwise. The unary plus keeps the planner from pushing
+// the last ORDER BY into the parts, each of which it would then sort again.
 func activeInCities(n int) string {
 	const part = "SELECT * FROM (" + selectActiveInCity + ")"
 	return "SELECT id, last_login_at FROM (" + part + strings.Repeat(" UNION ALL "+part, n-1) +
-		") ORDER BY last_login_at DESC, id DESC LIMIT ?"
+		") ORDER BY +last_login_at DESC, +id DESC LIMIT ?"
 }
 
 // login is an entry of the index.
