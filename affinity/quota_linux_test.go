@@ -83,35 +83,47 @@ func limitedCgroup(t *testing.T) (dir, limit string) {
 	}
 	var refused []error
 	for _, g := range groups {
-		parent := path.Join(g.mount, g.dir)
-		if g.v2 {
-			text, err := os.ReadFile(path.Join(parent, "cgroup.subtree_control"))
-			if err != nil || !slices.Contains(strings.Fields(string(text)), "cpu") {
-				refused = append(refused, fmt.Errorf("%s: no cpu controller for groups below (%q, %w)", parent, text, err))
-				continue
+		// Upwards, because in version 2 a group that has processes, as ours,
+		// has no controllers for groups below, unless it is the root.
+		for at := g.dir; ; at = path.Dir(at) {
+			limit, err := g.limitBelow(t, at)
+			if err == nil {
+				return path.Dir(limit), limit
+			}
+			refused = append(refused, err)
+			if at == "/" {
+				break
 			}
 		}
-		dir, err := os.MkdirTemp(parent, "affinity-test-")
-		if err != nil {
-			refused = append(refused, err)
-			continue
-		}
-		t.Cleanup(func() {
-			if err := os.Remove(dir); err != nil {
-				t.Error(err)
-			}
-		})
-		file, text := "cpu.cfs_quota_us", "150000"
-		if g.v2 {
-			file, text = "cpu.max", "150000 100000"
-		}
-		limit := path.Join(dir, file)
-		if err := os.WriteFile(limit, []byte(text), 0); err != nil {
-			refused = append(refused, err)
-			continue
-		}
-		return dir, limit
 	}
 	t.Skipf("no cgroup can be limited here, only the trees in testdata were tried: %v", errors.Join(refused...))
 	return "", ""
+}
+
+// limitBelow makes a limited group below the one at dir.
+func (g cgroup) limitBelow(t *testing.T, dir string) (limit string, err error) {
+	t.Helper()
+	parent := path.Join(g.mount, dir)
+	file, text := "cpu.cfs_quota_us", "150000"
+	if g.v2 {
+		file, text = "cpu.max", "150000 100000"
+		has, err := os.ReadFile(path.Join(parent, "cgroup.subtree_control"))
+		if err != nil {
+			return "", err
+		}
+		if !slices.Contains(strings.Fields(string(has)), "cpu") {
+			return "", fmt.Errorf("%s: no cpu controller for groups below, only %q", parent, has)
+		}
+	}
+	child, err := os.MkdirTemp(parent, "affinity-test-")
+	if err != nil {
+		return "", err
+	}
+	t.Cleanup(func() {
+		if err := os.Remove(child); err != nil {
+			t.Error(err)
+		}
+	})
+	limit = path.Join(child, file)
+	return limit, os.WriteFile(limit, []byte(text), 0)
 }
