@@ -1,0 +1,188 @@
+package config
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"pinion/affinity"
+	"pinion/internal/accesslog"
+)
+
+// Command is what the program is asked to do.
+type Command string
+
+// The commands.
+const (
+	Serve   Command = "" // no command: serve
+	Version Command = "version"
+)
+
+// Config is what the user wants. The comments name the flag; its help has unit,
+// default and limits.
+type Config struct {
+	Command  Command
+	Warnings []string // each one line, to be logged once the logger is there
+
+	Addr   string       // -addr, as listen.Parse reads it
+	Admin  string       // -admin, likewise; empty: no private port
+	CPUs   affinity.Set // -cpus; empty: all allowed
+	Engine string       // -engine, one of Engines
+	File   string       // -config
+
+	DB        string // -db, a data source name that starts with sqlite:
+	Demo      int    // -demo
+	Tokens    string // -tokens; empty: no file
+	L1Bytes   Size   // -l1-bytes
+	AccessLog accesslog.Mode
+	LogLevel  slog.Level
+
+	ReadTimeout    time.Duration
+	WriteTimeout   time.Duration
+	IdleTimeout    time.Duration
+	RequestTimeout time.Duration // of a request that has to ask a source
+	MaxHeaderBytes Size
+	MaxConns       int
+
+	DrainDelay   time.Duration
+	DrainTimeout time.Duration
+}
+
+// Engines are the transports that -engine can name; the first one is the default.
+func Engines() []string { return []string{"fasthttp"} }
+
+// defaults is the Config of an empty command line.
+func defaults() Config {
+	return Config{
+		Addr:           ":8080",
+		Admin:          "127.0.0.1:6060",
+		Engine:         Engines()[0],
+		DB:             "sqlite:pinion.db",
+		L1Bytes:        256 * MiB,
+		AccessLog:      accesslog.Errors(),
+		LogLevel:       slog.LevelInfo,
+		ReadTimeout:    10 * time.Second,
+		WriteTimeout:   10 * time.Second,
+		IdleTimeout:    60 * time.Second,
+		RequestTimeout: 5 * time.Second,
+		MaxHeaderBytes: 16 * KiB,
+		MaxConns:       262144,
+		DrainTimeout:   10 * time.Second,
+	}
+}
+
+// Parse reads args (os.Args without the program's name), environ (as os.Environ gives
+// it) and the file that they name. If help is asked for, it prints help to stdout and
+// returns flag.ErrHelp. Every other error is a *UsageError, except one of stdout.
+func Parse(args, environ []string, stdout io.Writer) (Config, error) {
+	cfg := defaults()
+	settings := cfg.settings()
+
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		switch args[0] {
+		case string(Version):
+			cfg.Command = Version
+		case "help":
+			args = []string{"-help"}
+		default:
+			return Config{}, usagef("", "unknown command %q; see server -help", args[0])
+		}
+		if cfg.Command != Serve {
+			args = args[1:]
+		}
+	}
+	flags, err := readFlags(args, settings)
+	if errors.Is(err, flag.ErrHelp) {
+		if err := printHelp(stdout, settings); err != nil {
+			return Config{}, fmt.Errorf("print help: %w", err)
+		}
+		return Config{}, flag.ErrHelp
+	}
+	if err != nil {
+		return Config{}, err
+	}
+	if cfg.Command == Version {
+		if len(args) > 0 {
+			return Config{}, usagef("", "version takes no arguments, got %q", args[0])
+		}
+		return cfg, nil // what the environment says is of no interest
+	}
+	env, warnings := readEnv(environ, settings)
+	cfg.Warnings = warnings
+
+	file, err := readFile(settings, env, flags)
+	if err != nil {
+		return Config{}, err
+	}
+	// The lowest in rank comes first, and the next ones write over it.
+	for _, given := range [][]given{file, env, flags} {
+		if err := apply(given, settings); err != nil {
+			return Config{}, err
+		}
+	}
+	return cfg, nil
+}
+
+// given is a value somebody wrote.
+type given struct {
+	name   string // of the flag
+	source string // for a UsageError
+	text   string
+}
+
+// apply sets what is given.
+func apply(all []given, settings []*setting) error {
+	for _, g := range all {
+		if err := find(settings, g.name).value.set(g.text); err != nil {
+			return &UsageError{Source: g.source, Err: err}
+		}
+	}
+	return nil
+}
+
+// readFile reads the file that env or flags name, if they do.
+func readFile(settings []*setting, env, flags []given) ([]given, error) {
+	var name given
+	for _, g := range slices.Concat(env, flags) {
+		if g.name == "config" {
+			name = g
+		}
+	}
+	if name.text == "" {
+		return nil, nil
+	}
+	text, err := slurp(name.text)
+	if err != nil {
+		return nil, &UsageError{Source: name.source, Err: err}
+	}
+	return parseFile(name.text, text, settings)
+}
+
+// readFlags only collects: what the values mean is decided in order of rank.
+func readFlags(args []string, settings []*setting) ([]given, error) {
+	fs := flag.NewFlagSet("server", flag.ContinueOnError)
+	fs.SetOutput(io.Discard) // the error says it all
+	fs.Usage = func() {}
+	var all []given
+	for _, s := range settings {
+		fs.Func(s.name, s.help, func(text string) error {
+			all = append(all, given{name: s.name, source: "-" + s.name, text: text})
+			return nil
+		})
+	}
+	if err := fs.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return nil, err
+		}
+		return nil, usagef("", "%w; see server -help", err)
+	}
+	if fs.NArg() > 0 {
+		return nil, usagef("", "unexpected argument %q; see server -help", fs.Arg(0))
+	}
+	return all, nil
+}
