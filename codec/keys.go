@@ -21,16 +21,17 @@ type keySet struct {
 	used  int      // entries of table in use
 	large int      // large objects seen in this document
 
-	text []byte // keys that were written with escapes, without them
+	text []byte // keys of the large objects, and those written with escapes, without them
 	seed maphash.Seed
 }
 
 // entry is one key of a large object. Entries of closed objects stay until the
-// document ends: their number never comes again.
+// document ends: their number never comes again. It holds no pointer, so that
+// the garbage collector need not look at the table.
 type entry struct {
-	key    []byte
-	hash   uint64
-	object int // number of the large object, counted from 1; 0 marks a free entry
+	hash       uint64
+	start, end int // where the key is in text
+	object     int // number of the large object, counted from 1; 0 marks a free entry
 }
 
 // scope is one open object.
@@ -83,7 +84,7 @@ func (k *keySet) insert(object int, key []byte) bool {
 	if k.seed == (maphash.Seed{}) {
 		k.seed = maphash.MakeSeed()
 	}
-	if 2*k.used >= len(k.table) {
+	if 4*k.used >= 3*len(k.table) {
 		k.grow()
 	}
 	// Spread the objects: the same keys in each of them must not meet.
@@ -93,7 +94,9 @@ func (k *keySet) insert(object int, key []byte) bool {
 	if k.table[i].object != 0 {
 		return false
 	}
-	k.table[i] = entry{key: key, hash: hash, object: object}
+	start := len(k.text)
+	k.text = append(k.text, key...)
+	k.table[i] = entry{hash: hash, start: start, end: len(k.text), object: object}
 	k.used++
 	return true
 }
@@ -101,24 +104,32 @@ func (k *keySet) insert(object int, key []byte) bool {
 // find returns the index of the entry of the key, or of the free one where it
 // belongs.
 func (k *keySet) find(object int, hash uint64, key []byte) int {
-	mask := len(k.table) - 1
-	i := int(hash) & mask
-	for {
-		e := &k.table[i]
-		if e.object == 0 || e.hash == hash && e.object == object && string(e.key) == string(key) {
-			return i
+	i := k.first(hash)
+	for e := k.table[i]; e.object != 0; e = k.table[i] {
+		if e.hash == hash && e.object == object && string(k.text[e.start:e.end]) == string(key) {
+			break
 		}
-		i = (i + 1) & mask
+		i = k.next(i)
 	}
+	return i
 }
+
+func (k *keySet) first(hash uint64) int { return int(hash) & (len(k.table) - 1) }
+
+func (k *keySet) next(i int) int { return (i + 1) & (len(k.table) - 1) }
 
 func (k *keySet) grow() {
 	old := k.table
 	k.table = make([]entry, max(8*fewKeys, 2*len(old)))
 	for _, e := range old {
-		if e.object != 0 {
-			k.table[k.find(e.object, e.hash, e.key)] = e
+		if e.object == 0 {
+			continue
 		}
+		i := k.first(e.hash)
+		for k.table[i].object != 0 {
+			i = k.next(i)
+		}
+		k.table[i] = e
 	}
 }
 

@@ -64,6 +64,17 @@ func BenchmarkPool(b *testing.B) {
 			})
 		})
 	}
+	// All users with one hint: the pool's worst case.
+	for _, p := range pools() {
+		b.Run("contended/"+p.name, func(b *testing.B) {
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					p.put(0, p.get(0))
+				}
+			})
+		})
+	}
 	// The first request after two collections, which are not timed.
 	for _, p := range pools() {
 		b.Run("after-gc/"+p.name, func(b *testing.B) {

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -127,7 +128,7 @@ func checkEmail(s string) *FieldError {
 		return &FieldError{Field: "email", Reason: "must have one @ with text on both sides"}
 	}
 	for _, r := range s {
-		if r <= ' ' || r >= 0x7f && r <= 0xa0 {
+		if unicode.IsSpace(r) || unicode.IsControl(r) {
 			return &FieldError{Field: "email", Reason: "must not hold spaces or control characters"}
 		}
 	}

@@ -86,14 +86,15 @@ func Parse(args, environ []string, stdout io.Writer) (Config, error) {
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		switch args[0] {
 		case string(Version):
+			if len(args) > 1 {
+				return Config{}, usagef("", "version takes no arguments, got %q", args[1])
+			}
 			cfg.Command = Version
+			return cfg, nil // a wrong environment is no reason to hide it
 		case "help":
 			args = []string{"-help"}
 		default:
 			return Config{}, usagef("", "unknown command %q; see server -help", args[0])
-		}
-		if cfg.Command != Serve {
-			args = args[1:]
 		}
 	}
 	flags, err := readFlags(args, settings)
@@ -105,12 +106,6 @@ func Parse(args, environ []string, stdout io.Writer) (Config, error) {
 	}
 	if err != nil {
 		return Config{}, err
-	}
-	if cfg.Command == Version {
-		if len(args) > 0 {
-			return Config{}, usagef("", "version takes no arguments, got %q", args[0])
-		}
-		return cfg, nil // what the environment says is of no interest
 	}
 	env, warnings := readEnv(environ, settings)
 	cfg.Warnings = warnings

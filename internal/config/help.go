@@ -14,13 +14,13 @@ Usage:
   server version    print the version
   server help       print this
 
-Every flag can also be given in the environment, -access-log as PINION_ACCESS_LOG
-and so on, and all but -config by its name in the YAML file of -config:
-a flag beats the environment, which beats the file.
+Every flag can also be given in the environment (-access-log as
+PINION_ACCESS_LOG, and so on) and, but for -config, by its name in the YAML file
+of -config. A flag beats the environment, which beats the file.
 `
 
 const epilogue = `
-A SIZE is in bytes or has a unit: 64MB, 256MiB. A TIME has a unit: 500ms, 10s, 1m.
+A SIZE is in bytes or has a unit: 64MB, 256MiB. A TIME has one: 500ms, 10s, 1m.
 `
 
 const (

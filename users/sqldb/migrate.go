@@ -88,7 +88,8 @@ func migrate(ctx context.Context, pool *sql.DB, now func() time.Time) error {
 	})
 }
 
-// inTx commits what f does, or nothing of it.
+// inTx commits what f does, or nothing of it. When ctx ends, the transaction is rolled
+// back underneath f, whose own error then only tells of the pieces.
 func inTx(ctx context.Context, pool *sql.DB, f func(*sql.Tx) error) error {
 	tx, err := pool.BeginTx(ctx, nil)
 	if err != nil {
@@ -96,8 +97,11 @@ func inTx(ctx context.Context, pool *sql.DB, f func(*sql.Tx) error) error {
 	}
 	// After a commit this does nothing; after a panic it frees the writer.
 	defer tx.Rollback() //nolint:errcheck // the error of f or of Commit says more
-	if err := f(tx); err != nil {
-		return err
+	if err = f(tx); err == nil {
+		err = tx.Commit()
 	}
-	return tx.Commit()
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
 }

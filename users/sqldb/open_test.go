@@ -129,7 +129,7 @@ func damaged(t *testing.T, f func([]byte) []byte) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Fill(context.Background(), 1000, nil); err != nil {
+	if _, err := db.Fill(context.Background(), 200, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := db.Close(); err != nil {

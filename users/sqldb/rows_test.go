@@ -213,7 +213,7 @@ func TestNotFound(t *testing.T) {
 func TestListLengths(t *testing.T) {
 	onBoth(t, Options{}, func(t *testing.T, db *DB) {
 		ctx := context.Background()
-		const stored = 2500
+		const stored = 300
 		if _, err := db.Fill(ctx, stored, nil); err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,82 @@
+# make help explains the targets. A machine with Go, make and git is enough for
+# run, build and test; check also wants a C compiler, for the race detector.
+
+GO      ?= go
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+LINT    := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+TARGETS := linux/amd64 linux/arm64 darwin/arm64
+
+# For one's own choice: make run ARGS='-cpus 0-3', make fuzz FUZZTIME=10m.
+ARGS     ?=
+FUZZTIME ?= 10s
+
+# One static binary, and the same compiled packages for build and tests.
+export CGO_ENABLED := 0
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: build ## build, then serve 10,000 made-up users on :8080
+	./server -demo 10000 $(ARGS)
+
+.PHONY: build
+build: ## build one static binary, ./server
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o server .
+
+.PHONY: test
+test: ## run every test
+	$(GO) test -timeout 10m $(TESTFLAGS) ./...
+
+.PHONY: race
+race: ## run every test under the race detector, in random order
+	CGO_ENABLED=1 $(GO) test -race -shuffle=on -timeout 15m ./...
+
+.PHONY: check
+check: tidy lint cross test race bench-once ## everything a change must pass
+
+.PHONY: lint
+lint: ## formatting, vet and linters
+	$(GO) vet ./...
+	$(LINT) fmt --diff
+	$(LINT) run ./...
+
+.PHONY: fmt
+fmt: ## format the code
+	$(LINT) fmt
+
+.PHONY: tidy
+tidy: ## fail if go.mod or go.sum is not tidy
+	$(GO) mod tidy -diff
+
+.PHONY: cross
+cross: ## compile product and tests for every system
+	@for t in $(TARGETS); do \
+		echo "compile for $$t"; \
+		GOOS=$${t%/*} GOARCH=$${t#*/} $(GO) build -o /dev/null . && \
+		GOOS=$${t%/*} GOARCH=$${t#*/} $(GO) vet ./... || exit 1; \
+	done
+
+.PHONY: bench
+bench: ## run the benchmarks of whole requests and of each room
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+.PHONY: bench-once
+bench-once: # run each benchmark once, so that none rots
+	$(GO) test -run '^$$' -bench . -benchtime 1x ./... >/dev/null
+
+.PHONY: fuzz
+fuzz: ## run each fuzz target for FUZZTIME
+	@for p in $$($(GO) list ./...); do \
+		for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do \
+			echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$p || exit 1; \
+		done; \
+	done
+
+.PHONY: clean
+clean: ## remove what make and run left behind
+	rm -f server pinion.db pinion.db-wal pinion.db-shm

@@ -1,0 +1,134 @@
+package handlers
+
+import (
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/fasthttp/router"
+	"github.com/valyala/fasthttp"
+
+	"pinion/ctxpool"
+	"pinion/internal/accesslog"
+	"pinion/internal/health"
+	"pinion/internal/stats"
+	"pinion/users"
+)
+
+const (
+	// MaxBodyBytes is the largest request body any endpoint takes. A transport
+	// in front of the API should refuse more by itself, before it has read it.
+	MaxBodyBytes = 64 << 10
+
+	// MaxQueryIDs is how many ids GET /api/users?ids= takes.
+	MaxQueryIDs = 256
+
+	// MaxLookupIDs is how many ids POST /api/users/lookup takes.
+	MaxLookupIDs = 1000
+
+	// MaxActiveLimit is the largest limit of GET /api/users/active.
+	MaxActiveLimit = 200
+
+	// MaxActiveCities is how many cities one query for active users may name:
+	// each is a range scan of its own.
+	MaxActiveCities = 32
+
+	defaultActiveLimit    = 50
+	defaultRequestTimeout = 5 * time.Second
+)
+
+// AccessLog receives one entry for each request it wants. Both methods are
+// called on the request path, from many goroutines; they must not block.
+type AccessLog interface {
+	// Wants reports whether a request that ended with status is to be
+	// recorded. It is asked once per request.
+	Wants(shard uint64, status int) bool
+	// Record copies what it needs from e before it returns.
+	Record(shard uint64, e *accesslog.Entry)
+}
+
+// Options is what an API is built from. Only Users is required.
+type Options struct {
+	// Users answers the questions. Required.
+	Users *users.Service
+
+	// Health decides what /ready says. Default: always ready.
+	Health *health.State
+
+	// Tokens may write. Default nil: every write is refused with 403.
+	Tokens *Tokens
+
+	// RequestTimeout bounds a request that has to ask a source; the caller's
+	// X-Request-Timeout-Ms may only shorten it. Default 5 s.
+	RequestTimeout time.Duration
+
+	// AccessLog may be nil.
+	AccessLog AccessLog
+
+	// Stats receives http_server_request_duration_seconds and
+	// http_server_panics_total. Default: a registry nobody reads.
+	Stats *stats.Registry
+
+	// Logger tells of panics and of errors behind a 500. Default
+	// slog.Default().
+	Logger *slog.Logger
+}
+
+// API answers the URLs of pinion. It is safe for concurrent use.
+type API struct {
+	users   *users.Service
+	health  *health.State
+	tokens  *Tokens
+	timeout time.Duration
+	log     *slog.Logger
+
+	router   *router.Router
+	user     *resource // /api/users/{id}, the one matched before the router
+	scratch  *ctxpool.Pool[scratch]
+	observe  observer
+	failures everySecond // limits the log lines of failed requests
+
+	notFound, notAllowed, badRequest outsiders
+
+	statusOK []byte // the body of ping and health
+}
+
+// errNoUsers is a programming error of the embedder.
+var errNoUsers = errors.New("handlers: Options.Users is required")
+
+// New builds the API. It fails only when a required option is missing.
+func New(o Options) (*API, error) {
+	if o.Users == nil {
+		return nil, errNoUsers
+	}
+	if o.RequestTimeout <= 0 {
+		o.RequestTimeout = defaultRequestTimeout
+	}
+	if o.Stats == nil {
+		o.Stats = stats.NewRegistry(1)
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	a := &API{
+		users:    o.Users,
+		health:   o.Health,
+		tokens:   o.Tokens,
+		timeout:  o.RequestTimeout,
+		log:      o.Logger,
+		scratch:  newScratchPool(),
+		observe:  newObserver(o.Stats, o.AccessLog),
+		statusOK: []byte(`{"status":"ok"}`),
+	}
+	a.route()
+	return a, nil
+}
+
+// Serve answers one request. It is a [fasthttp.RequestHandler].
+func (a *API) Serve(ctx *fasthttp.RequestCtx) {
+	if id, ok := userPath(ctx.Request.Header.RequestURI()); ok {
+		a.dispatch(ctx, a.user, id)
+		return
+	}
+	a.router.Handler(ctx)
+}

@@ -1,0 +1,165 @@
+package handlers_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+	"github.com/valyala/fasthttp/fasthttputil"
+	"go.uber.org/goleak"
+
+	"pinion/handlers"
+	"pinion/internal/health"
+	"pinion/internal/stats"
+	"pinion/internal/transport"
+	"pinion/users"
+	"pinion/users/sqldb"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m,
+		// fasthttp keeps one clock for the Date header as long as the process
+		// lives, and its worker pools look every ten seconds whether to end.
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"))
+}
+
+// patience bounds what a test waits for; none waits this long when it passes.
+const patience = 10 * time.Second
+
+// fixtureOptions changes what a fixture is made of. The zero value is 20 demo
+// users, writes by token123, and a clock that stands still.
+type fixtureOptions struct {
+	members  users.MemberSource // instead of the table
+	noTokens bool
+	log      handlers.AccessLog
+	logger   *slog.Logger
+}
+
+// fixture is an API on a real database, served over an in-memory listener.
+type fixture struct {
+	api    *handlers.API
+	db     *sqldb.DB
+	users  *users.Service
+	stats  *stats.Registry
+	health *health.State
+	ln     *fasthttputil.InmemoryListener
+}
+
+func newFixture(t testing.TB, o fixtureOptions) *fixture {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	f := &fixture{stats: stats.NewRegistry(2), ln: fasthttputil.NewInmemoryListener()}
+	var err error
+	f.db, err = sqldb.Open(ctx, sqldb.Options{
+		DSN: "sqlite::memory:",
+		Now: func() time.Time { return time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := f.db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := f.db.Fill(ctx, 20, nil); err != nil {
+		t.Fatal(err)
+	}
+	if o.members == nil {
+		o.members = f.db
+	}
+	if o.logger == nil {
+		o.logger = slog.New(slog.DiscardHandler)
+	}
+	f.users = users.NewService(users.Config{Rows: f.db, Attributes: f.db, Members: o.members, Stats: f.stats})
+	t.Cleanup(f.users.Close)
+	f.health = health.New(health.Config{Ping: f.users.Ping, Log: o.logger})
+	f.health.SetReady()
+	tokens := new(handlers.Tokens)
+	if !o.noTokens {
+		tokens.Allow("demo", handlers.DemoToken)
+	}
+	f.api, err = handlers.New(handlers.Options{
+		Users: f.users, Health: f.health, Tokens: tokens, Stats: f.stats, AccessLog: o.log, Logger: o.logger,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.serve(t, f.api.Serve)
+	return f
+}
+
+// serve puts a handler behind the in-memory listener.
+func (f *fixture) serve(t testing.TB, h fasthttp.RequestHandler) {
+	srv := transport.NewFastHTTP(transport.Config{
+		Handler: h, ErrorHandler: f.api.ServeError,
+		ReadTimeout: patience, WriteTimeout: patience, IdleTimeout: patience,
+		MaxHeaderBytes: 16 << 10, MaxBodyBytes: handlers.MaxBodyBytes,
+	})
+	ended := make(chan error, 1)
+	go func() { ended <- srv.Serve(f.ln) }()
+	t.Cleanup(func() {
+		// Not Shutdown, which looks only every 100 ms whether all is done.
+		if err := f.ln.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func (f *fixture) dial(t testing.TB) net.Conn {
+	t.Helper()
+	c, err := f.ln.Dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() }) // before the server stops
+	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// send sends the bytes of a request on a connection of its own, asks for its
+// end, and returns all that comes back up to there.
+func (f *fixture) send(t testing.TB, request string) []byte {
+	t.Helper()
+	c := f.dial(t)
+	// The server may answer, and close, before it has read everything.
+	go func() { _, _ = io.WriteString(c, request) }()
+	var answer bytes.Buffer
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := c.Read(buf)
+		answer.Write(buf[:n])
+		if err != nil || complete(request, answer.Bytes()) {
+			break
+		}
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return answer.Bytes()
+}
+
+// complete reports whether answer holds the whole answer to request.
+func complete(request string, answer []byte) bool {
+	head, body, ok := bytes.Cut(answer, []byte("\r\n\r\n"))
+	if !ok {
+		return false
+	}
+	var h fasthttp.ResponseHeader
+	if err := h.Read(newReader(append(head, "\r\n\r\n"...))); err != nil {
+		return false
+	}
+	return len(request) > 4 && request[:4] == "HEAD" || len(body) >= h.ContentLength()
+}

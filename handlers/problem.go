@@ -1,0 +1,150 @@
+package handlers
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"pinion/codec"
+	"pinion/users"
+)
+
+const (
+	contentJSON    = "application/json"
+	contentProblem = "application/problem+json"
+
+	headerRequestID = "X-Request-Id"
+	headerTimeout   = "X-Request-Timeout-Ms"
+)
+
+// problem is an answer that is an error: what RFC 9457 calls a problem
+// detail. Its type is always about:blank, so its title is the status phrase.
+type problem struct {
+	status int
+	detail string // for the client; never an internal message
+
+	// One more header, where the status asks for one.
+	header, value string
+}
+
+func (p *problem) Error() string { return p.detail }
+
+func badRequest(detail string) *problem {
+	return &problem{status: fasthttp.StatusBadRequest, detail: detail}
+}
+
+// The errors of the URL surface itself.
+var (
+	errNotFound   = &problem{status: fasthttp.StatusNotFound, detail: "there is nothing at this path"}
+	errNotAllowed = &problem{status: fasthttp.StatusMethodNotAllowed, detail: "this path does not take this method; see Allow"}
+	errMalformed  = badRequest("the request is not valid HTTP")
+	errBadID      = badRequest("an id is a positive 64-bit integer in plain digits")
+)
+
+// problemOf is the one place that decides which status an error becomes.
+// Everything it does not know is a 500 that says nothing.
+func problemOf(err error) *problem {
+	var (
+		p      *problem
+		field  *users.FieldError
+		syntax *codec.SyntaxError
+		typ    *codec.TypeError
+	)
+	switch {
+	case errors.As(err, &p):
+		return p
+	case errors.Is(err, users.ErrNotFound):
+		return &problem{status: fasthttp.StatusNotFound, detail: "there is no such user"}
+	case errors.As(err, &field):
+		return badRequest(field.Error())
+	case errors.As(err, &syntax):
+		return badRequest("the body is not valid JSON: " + syntax.Error())
+	case errors.As(err, &typ):
+		return badRequest(typ.Error())
+	case errors.Is(err, context.DeadlineExceeded):
+		return &problem{status: fasthttp.StatusGatewayTimeout, detail: "the answer did not come within the time this request had"}
+	case errors.Is(err, users.ErrUnavailable), errors.Is(err, context.Canceled):
+		return &problem{
+			status: fasthttp.StatusServiceUnavailable, detail: "a source of this answer cannot be reached; try again",
+			header: fasthttp.HeaderRetryAfter, value: "1",
+		}
+	}
+	return &problem{status: fasthttp.StatusInternalServerError, detail: "the server failed; the request id finds the reason in its log"}
+}
+
+// fail writes err as the answer, whatever the endpoint had written before.
+func (a *API) fail(ctx *fasthttp.RequestCtx, err error) {
+	p := problemOf(err)
+	id := requestID(ctx)
+	if p.status >= fasthttp.StatusInternalServerError && a.failures.allow(time.Now()) {
+		a.log.LogAttrs(context.Background(), slog.LevelError, "request failed",
+			slog.String("request_id", string(id)), slog.Int("status", p.status),
+			slog.String("method", string(ctx.Method())), slog.String("error", err.Error()))
+	}
+	r := &ctx.Response
+	r.ResetBody()
+	r.SetStatusCode(p.status)
+	r.Header.SetContentType(contentProblem)
+	r.Header.SetBytesV(headerRequestID, id)
+	if p.header != "" {
+		r.Header.Set(p.header, p.value)
+	}
+	body := r.SwapBody(nil)
+	body = append(body, `{"type":"about:blank","title":`...)
+	body = codec.AppendString(body, fasthttp.StatusMessage(p.status))
+	body = append(body, `,"status":`...)
+	body = strconv.AppendInt(body, int64(p.status), 10)
+	body = append(body, `,"detail":`...)
+	body = codec.AppendString(body, p.detail)
+	body = append(body, `,"request_id":`...)
+	body = codec.AppendString(body, id)
+	body = append(body, '}')
+	r.SwapBody(body)
+}
+
+// everySecond lets one event a second through: enough to see why requests fail,
+// and no load while a source is down and all of them do.
+type everySecond struct{ last atomic.Int64 }
+
+func (e *everySecond) allow(now time.Time) bool {
+	last := e.last.Load()
+	return now.Unix() != last && e.last.CompareAndSwap(last, now.Unix())
+}
+
+// ServeError answers a request that the transport could not read. It belongs
+// in fasthttp.Server.ErrorHandler; the transport closes the connection.
+func (a *API) ServeError(ctx *fasthttp.RequestCtx, err error) {
+	e := a.badRequest.pick(ctx)
+	a.fail(ctx, transportProblem(err))
+	// Not ctx.Time: it still is that of the connection's request before.
+	a.finish(ctx, e, time.Now(), false)
+}
+
+// transportProblem maps the errors of fasthttp.Server while it reads.
+func transportProblem(err error) *problem {
+	var (
+		small   *fasthttp.ErrSmallBuffer
+		timeout interface{ Timeout() bool }
+	)
+	switch {
+	case errors.As(err, &small):
+		return &problem{status: fasthttp.StatusRequestHeaderFieldsTooLarge, detail: "the head of the request is too large"}
+	case errors.Is(err, fasthttp.ErrBodyTooLarge):
+		return errBodyTooLarge()
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return &problem{status: fasthttp.StatusRequestTimeout, detail: "the request did not arrive in time"}
+	}
+	return errMalformed
+}
+
+func errBodyTooLarge() *problem {
+	return &problem{
+		status: fasthttp.StatusRequestEntityTooLarge,
+		detail: "a body may have at most " + strconv.Itoa(MaxBodyBytes) + " bytes",
+	}
+}

@@ -1,0 +1,267 @@
+package handlers
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"pinion/codec"
+	"pinion/users"
+)
+
+// getUser answers GET /api/users/{id}.
+func (a *API) getUser(ctx *fasthttp.RequestCtx, id int64) error {
+	f := a.users.CachedUser(ctx.ConnID(), id)
+	if f == nil {
+		var err error
+		if f, err = a.loadUser(ctx, id); err != nil {
+			return err
+		}
+	}
+	if f.Missing() {
+		return users.ErrNotFound
+	}
+	writeUser(ctx, f)
+	return nil
+}
+
+// loadUser asks the sources for a user that is not cached.
+func (a *API) loadUser(ctx *fasthttp.RequestCtx, id int64) (*users.Fragment, error) {
+	work, cancel, err := a.deadline(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer cancel()
+	s := a.scratch.Get(ctx.ConnID())
+	defer a.scratch.Put(ctx.ConnID(), s)
+	s.batch.Shard = ctx.ConnID()
+	s.batch.IDs = append(s.batch.IDs, id)
+	if err := a.users.Load(work, &s.batch); err != nil {
+		return nil, err
+	}
+	return s.batch.Fragments[0], nil
+}
+
+// writeUser sends one user. A whole one goes out as the cached bytes
+// themselves; one that lacks a source gets that said as its last key.
+func writeUser(ctx *fasthttp.RequestCtx, f *users.Fragment) {
+	ctx.Response.Header.SetContentType(contentJSON)
+	if f.Degraded() == 0 {
+		ctx.Response.SetBodyRaw(f.JSON())
+		return
+	}
+	json := f.JSON()
+	body := append(ctx.Response.SwapBody(nil), json[:len(json)-1]...)
+	ctx.Response.SwapBody(appendDegraded(body, f.Degraded()))
+}
+
+// getUsers answers GET /api/users?ids=1,2,3.
+func (a *API) getUsers(ctx *fasthttp.RequestCtx, _ int64) error {
+	text, err := queryArg(ctx, "ids")
+	if err != nil {
+		return err
+	}
+	if len(text) == 0 {
+		return badRequest("ids is required: ?ids=1,2,3")
+	}
+	s := a.scratch.Get(ctx.ConnID())
+	defer a.scratch.Put(ctx.ConnID(), s)
+	if s.batch.IDs, err = appendIDs(s.batch.IDs, text, "ids", MaxQueryIDs); err != nil {
+		return err
+	}
+	return a.answerBatch(ctx, s)
+}
+
+// lookupUsers answers POST /api/users/lookup.
+func (a *API) lookupUsers(ctx *fasthttp.RequestCtx, _ int64) error {
+	s := a.scratch.Get(ctx.ConnID())
+	defer a.scratch.Put(ctx.ConnID(), s)
+	root, err := decodeBody(ctx, &s.decoder)
+	if err != nil {
+		return err
+	}
+	if s.batch.IDs, err = lookupIDs(s.batch.IDs, root); err != nil {
+		return err
+	}
+	return a.answerBatch(ctx, s)
+}
+
+// answerBatch answers the ids in s, from L1 alone if it can.
+func (a *API) answerBatch(ctx *fasthttp.RequestCtx, s *scratch) error {
+	s.batch.Shard = ctx.ConnID()
+	s.batch.IDs = s.distinct(s.batch.IDs)
+	if !a.users.Cached(&s.batch) {
+		work, cancel, err := a.deadline(ctx)
+		if err != nil {
+			return err
+		}
+		defer cancel()
+		if err := a.users.Load(work, &s.batch); err != nil {
+			return err
+		}
+	}
+	ctx.Response.Header.SetContentType(contentJSON)
+	body, degraded := appendUsers(ctx.Response.SwapBody(nil), &s.batch)
+	body = append(body, `,"missing":[`...)
+	n := 0
+	for i, f := range s.batch.Fragments {
+		if !f.Missing() {
+			continue
+		}
+		if n > 0 {
+			body = append(body, ',')
+		}
+		body = codec.AppendInt(body, s.batch.IDs[i])
+		n++
+	}
+	body = append(body, ']')
+	ctx.Response.SwapBody(appendDegraded(body, degraded))
+	return nil
+}
+
+// activeUsers answers GET /api/users/active.
+func (a *API) activeUsers(ctx *fasthttp.RequestCtx, _ int64) error {
+	q, err := activeQuery(ctx)
+	if err != nil {
+		return err
+	}
+	work, cancel, err := a.deadline(ctx)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	s := a.scratch.Get(ctx.ConnID())
+	defer a.scratch.Put(ctx.ConnID(), s)
+	s.batch.Shard = ctx.ConnID()
+	if err := a.users.Active(work, q, &s.batch); err != nil {
+		return err
+	}
+	ctx.Response.Header.SetContentType(contentJSON)
+	body, degraded := appendUsers(ctx.Response.SwapBody(nil), &s.batch)
+	ctx.Response.SwapBody(appendDegraded(body, degraded))
+	return nil
+}
+
+// activeQuery reads city, since and limit.
+func activeQuery(ctx *fasthttp.RequestCtx) (users.ActiveQuery, error) {
+	q := users.ActiveQuery{Limit: defaultActiveLimit}
+	city, err := queryArg(ctx, "city")
+	if err != nil {
+		return q, err
+	}
+	if len(city) > 0 {
+		if q.Cities, err = appendIDs(nil, city, "city", MaxActiveCities); err != nil {
+			return q, err
+		}
+	}
+	since, err := queryArg(ctx, "since")
+	if err != nil {
+		return q, err
+	}
+	if len(since) > 0 {
+		// The + of an offset reaches us as a space unless the caller escaped it.
+		text := strings.ReplaceAll(string(since), " ", "+")
+		if q.Since, err = time.Parse(time.RFC3339, text); err != nil {
+			return q, badRequest("since must be a time as in RFC 3339: 2026-01-02T15:04:05Z")
+		}
+	}
+	limit, err := queryArg(ctx, "limit")
+	if err != nil {
+		return q, err
+	}
+	if len(limit) > 0 {
+		n, ok := codec.ParseID(limit)
+		if !ok || n > MaxActiveLimit {
+			return q, badRequest("limit must be a number from 1 to " + strconv.Itoa(MaxActiveLimit))
+		}
+		q.Limit = int(n)
+	}
+	return q, nil
+}
+
+// getAddress answers GET /api/users/{id}/address.
+func (a *API) getAddress(ctx *fasthttp.RequestCtx, id int64) error {
+	work, cancel, err := a.deadline(ctx)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	address, err := a.users.Address(work, id)
+	if err != nil {
+		return err
+	}
+	ctx.Response.Header.SetContentType(contentJSON)
+	body := append(ctx.Response.SwapBody(nil), `{"id":`...)
+	body = codec.AppendInt(body, id)
+	body = append(body, `,"address":`...)
+	body = codec.AppendString(body, address)
+	ctx.Response.SwapBody(append(body, '}'))
+	return nil
+}
+
+// queryArg returns the value of a query parameter, nil if it is absent. One
+// that is given twice is an error: which of the two is meant is a guess.
+func queryArg(ctx *fasthttp.RequestCtx, name string) ([]byte, error) {
+	var value []byte
+	n := 0
+	for k, v := range ctx.QueryArgs().All() {
+		if string(k) == name {
+			value = v
+			n++
+		}
+	}
+	if n > 1 {
+		return nil, badRequest(name + " is given more than once")
+	}
+	return value, nil
+}
+
+// appendIDs parses a list such as 1,2,3. An error names the place in it.
+func appendIDs(dst []int64, text []byte, name string, most int) ([]int64, error) {
+	for n := 1; ; n++ {
+		if n > most {
+			return dst, badRequest(name + " takes at most " + strconv.Itoa(most) + " values")
+		}
+		item, rest, more := bytes.Cut(text, []byte{','})
+		id, ok := codec.ParseID(item)
+		if !ok {
+			return dst, badRequest(name + ": value " + strconv.Itoa(n) + " is not a positive 64-bit integer in plain digits")
+		}
+		dst = append(dst, id)
+		if !more {
+			return dst, nil
+		}
+		text = rest
+	}
+}
+
+// appendUsers appends `{"users":[…]` and leaves the object open.
+func appendUsers(dst []byte, b *users.Batch) ([]byte, users.Degraded) {
+	var degraded users.Degraded
+	dst = append(dst, `{"users":[`...)
+	first := true
+	for _, f := range b.Fragments {
+		if f.Missing() {
+			continue
+		}
+		if !first {
+			dst = append(dst, ',')
+		}
+		first = false
+		dst = append(dst, f.JSON()...)
+		degraded |= f.Degraded()
+	}
+	return append(dst, ']'), degraded
+}
+
+// appendDegraded names the sources that failed and closes the object.
+func appendDegraded(dst []byte, d users.Degraded) []byte {
+	if d != 0 {
+		dst = append(dst, `,"degraded":`...)
+		dst = d.AppendJSON(dst)
+	}
+	return append(dst, '}')
+}

@@ -1,0 +1,98 @@
+package handlers
+
+import (
+	"github.com/valyala/fasthttp"
+
+	"pinion/codec"
+	"pinion/users"
+)
+
+// createUser answers POST /api/users.
+func (a *API) createUser(ctx *fasthttp.RequestCtx, _ int64) error {
+	var u users.NewUser
+	err := a.readWrite(ctx, func(root codec.Value) (err error) {
+		u, err = newUser(root)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	work, cancel, err := a.deadline(ctx)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	f, id, err := a.users.Create(work, u)
+	if id != 0 {
+		location := append([]byte(nil), "/api/users/"...)
+		ctx.Response.Header.SetBytesV(fasthttp.HeaderLocation, codec.AppendInt(location, id))
+	}
+	if err != nil && id != 0 {
+		// To call this a failure would invite a second user.
+		return &problem{
+			status: fasthttp.StatusServiceUnavailable,
+			detail: "the user is stored, but could not be read back; Location names it",
+		}
+	}
+	if err != nil {
+		return err
+	}
+	writeUser(ctx, f)
+	ctx.SetStatusCode(fasthttp.StatusCreated)
+	return nil
+}
+
+// updateUser answers PATCH /api/users/{id}.
+func (a *API) updateUser(ctx *fasthttp.RequestCtx, id int64) error {
+	var p users.Patch
+	err := a.readWrite(ctx, func(root codec.Value) (err error) {
+		p, err = patch(root)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	work, cancel, err := a.deadline(ctx)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	f, err := a.users.Update(work, id, p)
+	if err != nil {
+		return err
+	}
+	writeUser(ctx, f)
+	return nil
+}
+
+// deleteUser answers DELETE /api/users/{id}.
+func (a *API) deleteUser(ctx *fasthttp.RequestCtx, id int64) error {
+	if err := a.tokens.authorize(ctx); err != nil {
+		return err
+	}
+	work, cancel, err := a.deadline(ctx)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	if err := a.users.Delete(work, id); err != nil {
+		return err
+	}
+	ctx.SetStatusCode(fasthttp.StatusNoContent)
+	return nil
+}
+
+// readWrite checks the token, then decodes the body and hands its root to
+// read, which must copy what it keeps.
+func (a *API) readWrite(ctx *fasthttp.RequestCtx, read func(codec.Value) error) error {
+	if err := a.tokens.authorize(ctx); err != nil {
+		return err
+	}
+	s := a.scratch.Get(ctx.ConnID())
+	defer a.scratch.Put(ctx.ConnID(), s)
+	root, err := decodeBody(ctx, &s.decoder)
+	if err != nil {
+		return err
+	}
+	return read(root)
+}

@@ -1,0 +1,215 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"runtime"
+	"time"
+
+	"pinion/handlers"
+	"pinion/internal/accesslog"
+	"pinion/internal/admin"
+	"pinion/internal/config"
+	"pinion/internal/health"
+	"pinion/internal/listen"
+	"pinion/internal/stats"
+	"pinion/internal/transport"
+	"pinion/users"
+	"pinion/users/sqldb"
+)
+
+// server is one process that serves. Its fields are filled by open, in order,
+// and let go by close, in the reverse order.
+type server struct {
+	cfg       config.Config
+	log       *slog.Logger
+	accessLog io.Writer
+
+	stats     *stats.Registry
+	health    *health.State
+	lines     *accesslog.Log
+	db        *sqldb.DB
+	users     *users.Service
+	admin     *admin.Server
+	adminDone chan error
+	ln        net.Listener
+	transport transport.Transport
+}
+
+// open acquires everything that can fail before the first request. ctx ends it
+// early. After an error, close lets go of what was acquired.
+func (s *server) open(ctx context.Context) error {
+	tokens, err := loadTokens(s.cfg)
+	if err != nil {
+		return &config.UsageError{Source: "-tokens", Err: err}
+	}
+	s.stats = stats.NewRegistry(runtime.GOMAXPROCS(0))
+	s.health = health.New(health.Config{Ping: s.ping, Log: s.log})
+	s.lines = accesslog.New(accesslog.Config{Mode: s.cfg.AccessLog, Out: s.accessLog, Stats: s.stats, Log: s.log})
+
+	// The private port comes first: it answers while a large database is filled.
+	if err := s.openAdmin(ctx); err != nil {
+		return err
+	}
+	if s.db, err = sqldb.Open(ctx, sqldb.Options{DSN: s.cfg.DB}); err != nil {
+		return err
+	}
+	if err := s.fill(ctx); err != nil {
+		return err
+	}
+	s.users = users.NewService(users.Config{
+		Rows: s.db, Attributes: s.db, Members: s.db,
+		L1Bytes: int64(s.cfg.L1Bytes), LoadTimeout: s.cfg.RequestTimeout, Stats: s.stats,
+	})
+	api, err := handlers.New(handlers.Options{
+		Users: s.users, Health: s.health, Tokens: tokens, RequestTimeout: s.cfg.RequestTimeout,
+		AccessLog: s.lines, Stats: s.stats, Logger: s.log,
+	})
+	if err != nil {
+		return err
+	}
+	s.transport = transport.NewFastHTTP(transport.Config{
+		Handler: api.Serve, ErrorHandler: api.ServeError,
+		ReadTimeout: s.cfg.ReadTimeout, WriteTimeout: s.cfg.WriteTimeout, IdleTimeout: s.cfg.IdleTimeout,
+		MaxHeaderBytes: int(s.cfg.MaxHeaderBytes), MaxBodyBytes: handlers.MaxBodyBytes, MaxConns: s.cfg.MaxConns,
+		Logger: s.log,
+	})
+	s.stats.Gauge("engine_connections", "Open connections of a loop.", "loop").
+		Func(func() float64 { return float64(s.transport.Connections()) }, "0")
+	addr, err := listen.Parse(s.cfg.Addr)
+	if err != nil {
+		return &config.UsageError{Source: "-addr", Err: err}
+	}
+	s.ln, err = addr.Listen(ctx)
+	return err
+}
+
+// ping is what readiness asks: can the database be reached?
+func (s *server) ping(ctx context.Context) error { return s.users.Ping(ctx) }
+
+// loadTokens reads who may write.
+func loadTokens(cfg config.Config) (*handlers.Tokens, error) {
+	tokens := new(handlers.Tokens)
+	if cfg.Demo > 0 {
+		tokens.Allow("demo", handlers.DemoToken)
+	}
+	if cfg.Tokens == "" {
+		return tokens, nil
+	}
+	f, err := os.Open(cfg.Tokens)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	if err := tokens.Read(f); err != nil {
+		return nil, fmt.Errorf("%s: %w", cfg.Tokens, err)
+	}
+	return tokens, nil
+}
+
+// openAdmin opens the private port and serves it from now on.
+func (s *server) openAdmin(ctx context.Context) error {
+	if s.cfg.Admin == "" {
+		return nil
+	}
+	private := admin.New(admin.Config{
+		Addr: s.cfg.Admin, Stats: s.stats, Ready: s.health.Check, Version: version, Log: s.log,
+	})
+	if err := private.Listen(ctx); err != nil {
+		return err
+	}
+	s.admin, s.adminDone = private, make(chan error, 1)
+	go func() { s.adminDone <- private.Serve() }()
+	s.log.Info("private port open", "addr", private.Addr())
+	return nil
+}
+
+// fill makes demo users up if they were asked for and the database is empty.
+func (s *server) fill(ctx context.Context) error {
+	if s.cfg.Demo == 0 {
+		return nil
+	}
+	start, told := time.Now(), time.Now()
+	filled, err := s.db.Fill(ctx, s.cfg.Demo, func(done, total int) {
+		if time.Since(told) > time.Second {
+			told = time.Now()
+			s.log.Info("making users up", "done", done, "of", total)
+		}
+	})
+	switch {
+	case err != nil:
+		return err
+	case filled:
+		s.log.Info("users made up", "count", s.cfg.Demo, "took", time.Since(start).Round(time.Millisecond))
+	default:
+		s.log.Info("the database has users already; none were made up")
+	}
+	return nil
+}
+
+// serve answers requests until stop ends, then drains.
+func (s *server) serve(stop context.Context) error {
+	done := make(chan error, 1)
+	go func() { done <- s.transport.Serve(s.ln) }()
+	s.health.SetReady()
+	s.log.Info("serving", "addr", s.ln.Addr(), "version", version)
+
+	select {
+	case err := <-done:
+		return err // nobody asked it to end
+	case err := <-s.adminDone:
+		return err
+	case <-stop.Done():
+	}
+	s.health.SetDraining()
+	s.log.Info("draining", "delay", s.cfg.DrainDelay, "timeout", s.cfg.DrainTimeout)
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(s.cfg.DrainDelay):
+	}
+	s.log.Info("closing listener", "connections", s.transport.Connections())
+	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.DrainTimeout)
+	defer cancel()
+	if err := s.transport.Shutdown(ctx); err != nil {
+		s.log.Warn("drain ran out of time", "error", err)
+	}
+	return <-done
+}
+
+// lastWords bounds what is left to do after the drain.
+const lastWords = 2 * time.Second
+
+// close lets go of everything that open acquired. The private port goes last
+// but for the database, so that the end can be watched.
+func (s *server) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), lastWords)
+	defer cancel()
+	var errs []error
+	if s.ln != nil {
+		_ = s.ln.Close() // the transport has closed it, if it ran
+	}
+	if s.lines != nil {
+		errs = append(errs, s.lines.Close(ctx))
+	}
+	if s.admin != nil {
+		errs = append(errs, s.admin.Shutdown(ctx))
+	}
+	if s.users != nil {
+		s.users.Close()
+	}
+	if s.db != nil {
+		errs = append(errs, s.db.Close())
+	}
+	if err := errors.Join(errs...); err != nil {
+		s.log.Warn("closing", "error", err)
+	}
+	if s.transport != nil {
+		s.log.Info("stopped")
+	}
+}
