@@ -24,19 +24,21 @@ func (s *Service) gather(ctx context.Context, shard uint64, ids []int64) (*parts
 	defer cancel()
 
 	var (
-		p                      parts
-		wg                     sync.WaitGroup
-		attributesErr, membErr error
+		p                         parts
+		wg                        sync.WaitGroup
+		attributesErr, membersErr error
 	)
 	if s.attributes != nil {
+		attributesErr = errGone // stands if the call does not return
 		wg.Go(func() {
 			p.attributes, attributesErr = ask(ctx, &s.attributesSource, shard,
 				func(ctx context.Context) (map[int64][]Attribute, error) { return s.attributes.Attributes(ctx, ids) })
 		})
 	}
 	if s.members != nil {
+		membersErr = errGone
 		wg.Go(func() {
-			p.members, membErr = ask(ctx, &s.membersSource, shard,
+			p.members, membersErr = ask(ctx, &s.membersSource, shard,
 				func(ctx context.Context) (map[int64]Member, error) { return s.members.Members(ctx, ids) })
 		})
 	}
@@ -53,7 +55,7 @@ func (s *Service) gather(ctx context.Context, shard uint64, ids []int64) (*parts
 	if attributesErr != nil {
 		p.degraded |= DegradedAttributes
 	}
-	if membErr != nil {
+	if membersErr != nil {
 		p.degraded |= DegradedMember
 	}
 	return &p, nil
