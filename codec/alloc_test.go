@@ -3,18 +3,11 @@
 package codec_test
 
 import (
+	"runtime"
 	"testing"
 	"time"
 
 	"pinion/codec"
-)
-
-// Sinks keep the compiler from dropping a call whose result nobody reads.
-var (
-	sinkBytes  []byte
-	sinkString string
-	sinkInt    int64
-	sinkBool   bool
 )
 
 // TestNoAllocs names every call that requests make and that must not allocate
@@ -31,6 +24,12 @@ func TestNoAllocs(t *testing.T) {
 		user    = []byte(userBody)
 		many    = []byte(manyKeys(200))
 		decoder codec.Decoder
+
+		// Sinks keep the compiler from dropping a call whose result nobody reads.
+		sinkBytes  []byte
+		sinkString string
+		sinkInt    int64
+		sinkBool   bool
 	)
 	for _, tt := range []struct {
 		name string
@@ -75,4 +74,8 @@ func TestNoAllocs(t *testing.T) {
 			}
 		})
 	}
+	runtime.KeepAlive(sinkBytes)
+	runtime.KeepAlive(sinkString)
+	runtime.KeepAlive(sinkInt)
+	runtime.KeepAlive(sinkBool)
 }

@@ -142,10 +142,10 @@ func FuzzAppendTime(f *testing.F) {
 }
 
 func FuzzDecode(f *testing.F) {
-	for _, tt := range accepted {
+	for _, tt := range accepted() {
 		f.Add([]byte(tt))
 	}
-	for _, tt := range refused {
+	for _, tt := range refused() {
 		f.Add([]byte(tt.body))
 	}
 	f.Add(lookupBody(100))

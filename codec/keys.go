@@ -1,6 +1,9 @@
 package codec
 
-import "hash/maphash"
+import (
+	"hash/maphash"
+	"math/bits"
+)
 
 // fewKeys is the number of keys up to which comparing a new key with each
 // earlier one is cheaper than hashing.
@@ -87,9 +90,7 @@ func (k *keySet) insert(object int, key []byte) bool {
 	if 4*k.used >= 3*len(k.table) {
 		k.grow()
 	}
-	// Spread the objects: the same keys in each of them must not meet.
-	const spread = 0x9e3779b97f4a7c15 // 2^64 divided by the golden ratio
-	hash := maphash.Bytes(k.seed, key) ^ uint64(object)*spread
+	hash := mix(maphash.Bytes(k.seed, key), object)
 	i := k.find(object, hash, key)
 	if k.table[i].object != 0 {
 		return false
@@ -99,6 +100,14 @@ func (k *keySet) insert(object int, key []byte) bool {
 	k.table[i] = entry{hash: hash, start: start, end: len(k.text), object: object}
 	k.used++
 	return true
+}
+
+// mix spreads the same key of different objects over the table: were the
+// objects to lie side by side, so would their clusters.
+func mix(hash uint64, object int) uint64 {
+	const odd = 0x9e3779b97f4a7c15 // 2^64 divided by the golden ratio
+	high, low := bits.Mul64(hash^uint64(object)*odd, odd)
+	return high ^ low
 }
 
 // find returns the index of the entry of the key, or of the free one where it

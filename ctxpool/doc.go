@@ -15,4 +15,12 @@
 //
 // A [Pool] keeps one value per slot for as long as the pool lives, whatever its
 // size: a reset should let go of what has grown far beyond the usual.
+//
+// # Why not a bare sync.Pool?
+//
+// Because it is emptied by garbage collection. BenchmarkPool on two busy cores of
+// an AMD EPYC, a Get and Put of a 16 KiB scratch, bare sync.Pool in brackets:
+// 17 ns alone (19), 22 ns on both cores (22), 48 ns with one hint for both
+// (36: sync.Pool wins where hints collide), and 1.0 µs with no allocation right
+// after two collections (20 µs and four allocations).
 package ctxpool

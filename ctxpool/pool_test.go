@@ -33,6 +33,9 @@ func TestPoolGivesBackTheSlotsValue(t *testing.T) {
 	if got := p.Get(4); got != a {
 		t.Error("another value than the slot held")
 	}
+	if got := p.Get(1); got == a || got == b {
+		t.Error("a value that is out was lent again")
+	}
 }
 
 // TestPoolSurvivesGC is why the pool is there: two collections empty a sync.Pool.

@@ -69,6 +69,7 @@ func TestPutTwicePanics(t *testing.T) {
 // TestRestingForgets checks that watching values does not keep them alive.
 func TestRestingForgets(t *testing.T) {
 	p := ctxpool.NewPool[item](1, nil, nil)
+	defer runtime.KeepAlive(p)
 	gone := make(chan struct{})
 	func() {
 		slot, over := p.Get(0), p.Get(0)
