@@ -89,13 +89,3 @@ func BenchmarkPool(b *testing.B) {
 		})
 	}
 }
-
-func BenchmarkBuffers(b *testing.B) {
-	var bufs ctxpool.Buffers
-	b.ReportAllocs()
-	for b.Loop() {
-		buf := bufs.Small()
-		buf.B = append(buf.B, "a log line"...)
-		bufs.Put(buf)
-	}
-}

@@ -18,13 +18,3 @@ func ExamplePool() {
 
 	// Output: 3
 }
-
-func ExampleBuffers() {
-	var bufs ctxpool.Buffers
-	line := bufs.Small()
-	line.B = append(line.B, `{"level":"info"}`...)
-	fmt.Println(line.String())
-	bufs.Put(line) // neither line nor a slice of it may be used any more
-
-	// Output: {"level":"info"}
-}

@@ -27,12 +27,3 @@ func TestSlotLayout(t *testing.T) {
 		t.Errorf("%d bytes after the last word, want %d", end-before, line)
 	}
 }
-
-// TestBuffersLayout checks that the two pools' counters are a line apart.
-func TestBuffersLayout(t *testing.T) {
-	var b Buffers
-	gap := unsafe.Offsetof(b.large) - unsafe.Offsetof(b.small) - unsafe.Sizeof(b.small)
-	if line := unsafe.Sizeof(cpu.CacheLinePad{}); gap < line {
-		t.Errorf("%d bytes between the pools, want %d", gap, line)
-	}
-}

@@ -22,6 +22,7 @@ func newScratchPool() *ctxpool.Pool[scratch] {
 		func() *scratch { return &scratch{seen: make(map[int64]struct{})} },
 		func(s *scratch) {
 			s.batch.Reset()
+			s.decoder.Reset()
 			s.entry = accesslog.Entry{}
 		})
 }
