@@ -414,7 +414,7 @@ func TestDrainOutOfTime(t *testing.T) {
 // TestWrongUse: one line on stderr, status 2, and nothing was started.
 func TestWrongUse(t *testing.T) {
 	yaml := filepath.Join(t.TempDir(), "pinion.yaml")
-	if err := os.WriteFile(yaml, []byte("addr: 127.0.0.1:0\nadress: x\n"), 0o600); err != nil {
+	if err := os.WriteFile(yaml, []byte("addr: 127.0.0.1:0\nadddr: x\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	tokens := filepath.Join(t.TempDir(), "tokens")
@@ -434,7 +434,7 @@ func TestWrongUse(t *testing.T) {
 		{[]string{"-engine", "turbo"}, "turbo"},
 		{[]string{"-access-log", "some"}, "some"},
 		{[]string{"-l1-bytes", "1"}, "-l1-bytes"},
-		{[]string{"-config", yaml}, `pinion.yaml:2: unknown key "adress"`},
+		{[]string{"-config", yaml}, `pinion.yaml:2: unknown key "adddr"`},
 		{[]string{"-config", yaml + "x"}, "pinion.yamlx"},
 		{[]string{"-tokens", tokens}, "line 1"},
 		{[]string{"-nonsense"}, "-nonsense"},

@@ -22,7 +22,7 @@ import (
 )
 
 // version is stamped by make build.
-var version = "dev" //nolint:gochecknoglobals // the linker's -X sets variables only
+var version = "dev"
 
 // Exit statuses: what is wrong with the host, and what is wrong with the call.
 const (

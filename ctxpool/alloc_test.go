@@ -18,7 +18,7 @@ func TestNoAllocs(t *testing.T) {
 
 // TestPutTwiceDoesNotPanic: in a normal build a caller's mistake must not end
 // the process.
-func TestPutTwiceDoesNotPanic(t *testing.T) {
+func TestPutTwiceDoesNotPanic(*testing.T) {
 	p := ctxpool.NewPool[item](1, nil, nil)
 	v := p.Get(0)
 	p.Put(0, v)

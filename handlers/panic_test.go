@@ -47,7 +47,9 @@ func TestPanic(t *testing.T) {
 	go func() { ended <- srv.Serve(ln) }()
 	defer func() {
 		_ = ln.Close()
-		<-ended
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
 	}()
 	for range 2 {
 		c, err := ln.Dial()

@@ -22,7 +22,7 @@ func TestSharedMiss(t *testing.T) {
 		g := newGate(db)
 		release := make(chan struct{})
 		g.onUsers = func(_ context.Context, _ []int64, next func() ([]users.User, error)) ([]users.User, error) {
-			<-release
+			hold(release)
 			return next()
 		}
 		s := newService(t, g.config())
@@ -57,7 +57,7 @@ func TestBatchJoinsOthers(t *testing.T) {
 		g := newGate(db)
 		release := make(chan struct{})
 		g.onUsers = func(_ context.Context, _ []int64, next func() ([]users.User, error)) ([]users.User, error) {
-			<-release
+			hold(release)
 			return next()
 		}
 		s := newService(t, g.config())
@@ -92,7 +92,7 @@ func TestFirstWaiterLeaves(t *testing.T) {
 		g := newGate(db)
 		release := make(chan struct{})
 		g.onUsers = func(ctx context.Context, _ []int64, next func() ([]users.User, error)) ([]users.User, error) {
-			<-release
+			hold(release)
 			if ctx.Err() != nil || ctx.Value(contextKey{}) != nil {
 				t.Errorf("the source sees a caller's context: %v, %v", ctx.Err(), ctx.Value(contextKey{}))
 			}
@@ -138,7 +138,7 @@ func TestLastWaiterLeaves(t *testing.T) {
 				return next()
 			}
 			<-ctx.Done()
-			<-release // deaf for a while
+			hold(release) // deaf for a while
 			return next()
 		}
 		cfg := g.config()

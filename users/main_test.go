@@ -17,9 +17,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func openDB(t testing.TB) *sqldb.DB {
+func openDB(t testing.TB) *sqldb.DB { return openDSN(t, "sqlite::memory:") }
+
+func openDSN(t testing.TB, dsn string) *sqldb.DB {
 	t.Helper()
-	db, err := sqldb.Open(context.Background(), sqldb.Options{DSN: "sqlite::memory:"})
+	db, err := sqldb.Open(context.Background(), sqldb.Options{DSN: dsn})
 	if err != nil {
 		t.Fatal(err)
 	}

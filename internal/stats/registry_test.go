@@ -92,7 +92,7 @@ func TestSameFamilyTwice(t *testing.T) {
 	if h != r.Histogram("c_seconds", "C.", []float64{1, 2}, "x") {
 		t.Error("the same histogram family gave two vecs")
 	}
-	if h.With("1") != h.With("1") {
+	if first, again := h.With("1"), h.With("1"); first != again {
 		t.Error("the same label values gave two histograms")
 	}
 	if h.With("1") == h.With("2") {

@@ -86,6 +86,7 @@ func (t *FastHTTP) Connections() int { return t.conns.len() }
 // which a client can break as many as it likes: debug.
 type printer struct{ log *slog.Logger }
 
+// Printf implements fasthttp.Logger.
 func (p printer) Printf(format string, args ...any) {
 	p.log.Debug("fasthttp: " + fmt.Sprintf(format, args...))
 }
