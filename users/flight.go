@@ -31,7 +31,7 @@ type call struct {
 func (l *load) enter() bool {
 	for {
 		n := l.waiters.Load()
-		if n == -1 {
+		if n == 0 {
 			return false
 		}
 		if l.waiters.CompareAndSwap(n, n+1) {
