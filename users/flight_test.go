@@ -156,9 +156,12 @@ func TestLastWaiterLeaves(t *testing.T) {
 		cancel()
 		wg.Wait()
 
-		rename(t, s, 1, "new") // reads back: the second query
-		if got := g.log(); got != "[1] [1]" {
-			t.Errorf("queries %s, want [1] [1]", got)
+		if f := mustLoad(t, s, 1); !hasName(f[0], "user 1") {
+			t.Errorf("who came after them got %s", f[0].JSON())
+		}
+		rename(t, s, 1, "new")
+		if got := g.log(); got != "[1] [1] [1]" {
+			t.Errorf("queries %s, want [1] [1] [1]", got)
 		}
 		close(release)
 		synctest.Wait()

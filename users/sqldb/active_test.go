@@ -109,7 +109,7 @@ func TestActiveIDs(t *testing.T) {
 		ctx := context.Background()
 		start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 		var all []users.User
-		for range 200 {
+		for range 150 {
 			u := users.User{
 				Status: rng.IntN(3), CityID: rng.Int64N(90),
 				LastLoginAt: start.Add(time.Duration(rng.IntN(100)) * time.Second), // many ties
@@ -125,7 +125,7 @@ func TestActiveIDs(t *testing.T) {
 			}
 			all = append(all, u)
 		}
-		for range 60 {
+		for range 40 {
 			q := users.ActiveQuery{Limit: rng.IntN(60)}
 			for range rng.IntN(4) * rng.IntN(40) { // sometimes more than one statement takes
 				q.Cities = append(q.Cities, rng.Int64N(100)-2)
