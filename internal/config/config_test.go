@@ -340,7 +340,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-var update = flag.Bool("update", false, "write testdata anew") //nolint:gochecknoglobals // package flag wants it before TestMain
+var update = flag.Bool("update", false, "write testdata anew")
 
 func TestHelp(t *testing.T) {
 	const golden = "testdata/help.txt"
