@@ -121,8 +121,15 @@ func TestPatchEmpty(t *testing.T) {
 		t.Error("the zero patch is not empty")
 	}
 	for _, p := range []Patch{
-		{Name: ptr("")}, {Email: ptr("")}, {Phone: ptr("")}, {Avatar: ptr("")}, {Status: ptr(0)}, {CityID: ptr(int64(0))},
-		{Address: ptr("")}, {Attributes: &[]Attribute{}}, {LastLoginAt: &time.Time{}},
+		{Name: ptr("")},
+		{Email: ptr("")},
+		{Phone: ptr("")},
+		{Avatar: ptr("")},
+		{Status: ptr(0)},
+		{CityID: ptr(int64(0))},
+		{Address: ptr("")},
+		{Attributes: &[]Attribute{}},
+		{LastLoginAt: &time.Time{}},
 	} {
 		if p.Empty() {
 			t.Errorf("%+v is empty", p)

@@ -19,15 +19,16 @@ type parts struct {
 // gather asks all sources at the same time and waits for all of them. Only the rows
 // can fail it.
 func (s *Service) gather(ctx context.Context, shard uint64, ids []int64) (*parts, error) {
-	// Without rows nobody needs the other answers.
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-
 	var (
 		p                         parts
 		wg                        sync.WaitGroup
 		attributesErr, membersErr error
 	)
+	// Without rows nobody needs the other answers. All three calls have returned when
+	// this one has, even if the rows end this goroutine.
+	ctx, cancel := context.WithCancel(ctx)
+	defer wg.Wait()
+	defer cancel()
 	if s.attributes != nil {
 		attributesErr = errGone // stands if the call does not return
 		wg.Go(func() {

@@ -20,7 +20,7 @@ func plan(t *testing.T, db *DB, text string, args ...any) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer rows.Close()
+	defer rows.Close() //nolint:errcheck // Err says whether the rows were read
 	var steps []string
 	for rows.Next() {
 		var id, parent, unused int

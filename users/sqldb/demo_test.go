@@ -33,7 +33,7 @@ func dump(t *testing.T, db *DB) string {
 			if err := rows.Scan(&n[0], &s, &n[1], &n[2], &n[3], &n[4], &n[5]); err != nil {
 				t.Fatal(err)
 			}
-			fmt.Fprintf(h, "%d %q\n", n, s)
+			h.Write(fmt.Appendf(nil, "%d %q\n", n, s))
 		}
 		if err := rows.Err(); err != nil {
 			t.Fatal(err)

@@ -22,7 +22,7 @@ const (
 func parseDSN(dsn string) (path string, err error) {
 	path, ok := strings.CutPrefix(dsn, scheme)
 	if !ok || path == "" || strings.ContainsRune(path, 0) {
-		return "", fmt.Errorf("%w %q: want sqlite:FILE or sqlite::memory:", ErrUnsupported, redact(dsn))
+		return "", fmt.Errorf("%w %q: want %sFILE or %s", ErrUnsupported, redact(dsn), scheme, scheme+memoryName)
 	}
 	if path == memoryName {
 		return path, nil

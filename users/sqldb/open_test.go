@@ -171,7 +171,7 @@ func TestLocked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer other.Close()
+	defer other.Close() //nolint:errcheck // nothing was written
 	tx, err := other.Begin()
 	if err != nil {
 		t.Fatal(err)
