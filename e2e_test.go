@@ -228,6 +228,30 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
+// TestReaderGone: `server | head` must not end the server.
+func TestReaderGone(t *testing.T) {
+	p := &process{stderr: &lines{seen: make(chan struct{}, 1)}}
+	p.cmd = command(t, "-addr", "127.0.0.1:0", "-admin", "127.0.0.1:0", "-db", "sqlite::memory:", "-access-log", "all")
+	p.cmd.Stderr = p.stderr
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	url := "http://" + p.stderr.wait(t, `msg=serving.* addr=(\S+)`)
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+	do(t, "GET", url+"/api/ping", "")
+	p.stderr.wait(t, `level=(WARN|ERROR) .*access log`)
+	if status, _ := do(t, "GET", url+"/api/ping", ""); status != 200 {
+		t.Errorf("status %d", status)
+	}
+	stop(t, p)
+}
+
 // stop sends SIGTERM and expects exit status 0.
 func stop(t *testing.T, p *process) {
 	t.Helper()

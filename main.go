@@ -45,6 +45,8 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 		_, _ = fmt.Fprintf(stdout, "pinion %s %s %s/%s\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 		return 0
 	}
+	// A reader of our output that goes away is no reason to stop serving.
+	signal.Ignore(syscall.SIGPIPE)
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: cfg.LogLevel}))
 	if err := pin(cfg.CPUs, log); err != nil {
 		return fail(stderr, &config.UsageError{Source: "-cpus", Err: err})

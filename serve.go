@@ -85,6 +85,9 @@ func (s *server) open(ctx context.Context) error {
 	if err != nil {
 		return &config.UsageError{Source: "-addr", Err: err}
 	}
+	if err := s.stats.Err(); err != nil {
+		return err // two rooms disagree about a metric
+	}
 	s.ln, err = addr.Listen(ctx)
 	return err
 }
