@@ -75,7 +75,8 @@ func (s *Service) fill(ctx context.Context, l *load) error {
 	if err != nil {
 		return err
 	}
-	var scratch []byte
+	scratch := s.encoding.Get()
+	defer s.encoding.Put(scratch)
 	for i := range p.rows {
 		u := &p.rows[i]
 		c := calls[u.ID]
@@ -86,9 +87,9 @@ func (s *Service) fill(ctx context.Context, l *load) error {
 		if m, ok := p.members[u.ID]; ok {
 			u.Member = &m
 		}
-		scratch = appendUser(scratch[:0], u, p.degraded)
+		scratch.B = appendUser(scratch.B[:0], u, p.degraded)
 		// A copy of the right size: the cache counts and keeps every byte of it.
-		c.fragment = newFragment(bytes.Clone(scratch), p.degraded)
+		c.fragment = newFragment(bytes.Clone(scratch.B), p.degraded)
 	}
 	return nil
 }

@@ -56,7 +56,7 @@ func newL1(cfg *Config) *l1 {
 // spread adds up to a fifth at random, so that entries that were filled together do
 // not all run out together.
 func spread(ttl time.Duration) time.Duration {
-	return ttl + rand.N(ttl/5+1) //nolint:gosec // G404: not a secret
+	return ttl + rand.N(ttl/5+1)
 }
 
 func (c *l1) get(id int64) (*Fragment, bool) { return c.cache.GetIfPresent(id) }

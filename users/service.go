@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/valyala/bytebufferpool"
+
 	"pinion/internal/stats"
 )
 
@@ -89,6 +91,11 @@ type Service struct {
 	cache   *l1
 	flights *flights
 	missing *Fragment // the one "not there" that all such ids share
+
+	// encoding lends the buffers that users are encoded in. They are of one kind,
+	// the JSON of one user: bytebufferpool sizes new buffers after the common one,
+	// and serves a mixture badly.
+	encoding bytebufferpool.Pool
 
 	hits, misses, negatives                    *stats.Counter
 	sqlSource, attributesSource, membersSource source
