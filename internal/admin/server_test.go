@@ -344,7 +344,9 @@ func TestShutdown(t *testing.T) {
 		if err := <-served; err != nil {
 			t.Errorf("Serve: %v", err)
 		}
-		<-got
+		if err := <-got; err == nil {
+			t.Error("the client of a request that was cut off saw no error")
+		}
 		for deadline := time.Now().Add(10 * time.Second); !cut.Load(); time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatal("the request was not cut off")
