@@ -28,10 +28,10 @@ var arrows = map[string][]string{
 
 	"pinion/handlers": {
 		"pinion/codec", "pinion/ctxpool", "pinion/users",
-		"pinion/internal/accesslog", "pinion/internal/health", "pinion/internal/stats",
+		"pinion/internal/stats",
 	},
 
-	"pinion/internal/accesslog": {"pinion/codec", "pinion/internal/stats"},
+	"pinion/internal/accesslog": {"pinion/codec", "pinion/handlers", "pinion/internal/stats"},
 	"pinion/internal/admin":     {"pinion/internal/health", "pinion/internal/listen", "pinion/internal/stats"},
 	"pinion/internal/config":    {"pinion/affinity", "pinion/internal/accesslog", "pinion/internal/listen"},
 	"pinion/internal/health":    nil,

@@ -45,14 +45,14 @@ func newProduct(tb testing.TB) *product {
 		tb.Fatal(err)
 	}
 	reg := stats.NewRegistry(runtime.GOMAXPROCS(0))
-	svc := users.NewService(users.Config{Rows: db, Attributes: db, Members: db, Stats: reg})
+	svc := users.NewService(users.Config{Rows: db, Attributes: db, Members: db, TTL: 24 * time.Hour, Stats: reg})
 	tb.Cleanup(svc.Close)
 	log := accesslog.New(accesslog.Config{Mode: accesslog.Errors(), Out: io.Discard, Stats: reg})
 	tb.Cleanup(func() { _ = log.Close(context.Background()) })
-	ready := health.New(health.Config{Ping: svc.Ping})
+	ready := health.New(health.Config{Ping: svc.Ready})
 	ready.SetReady()
 	api, err := handlers.New(handlers.Options{
-		Users: svc, Health: ready, AccessLog: log, Stats: reg, Logger: slog.New(slog.DiscardHandler),
+		Users: svc, Ready: ready.Check, AccessLog: log, Stats: reg, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		tb.Fatal(err)

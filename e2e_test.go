@@ -68,17 +68,19 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 // process is a running server.
 type process struct {
 	cmd    *exec.Cmd
+	exit   error  // valid once stderr.gone is closed
 	url    string // of the public port
 	admin  string // of the private port
 	stderr *lines
 	stdout *bytes.Buffer
 }
 
-// lines collects what a process prints, line by line, and lets a test wait.
+// lines collects what a process prints and lets a test wait for some of it.
 type lines struct {
 	mu   sync.Mutex
 	text strings.Builder
 	seen chan struct{}
+	gone chan struct{} // closed when the process has ended; may be nil
 }
 
 func (l *lines) Write(p []byte) (int, error) {
@@ -109,6 +111,8 @@ func (l *lines) wait(t *testing.T, pattern string) string {
 		}
 		select {
 		case <-l.seen:
+		case <-l.gone:
+			t.Fatalf("it ended without %q; this was printed:\n%s", pattern, l.String())
 		case <-timeout:
 			t.Fatalf("%q was not printed; this was:\n%s", pattern, l.String())
 		}
@@ -118,19 +122,45 @@ func (l *lines) wait(t *testing.T, pattern string) string {
 // start runs the server on free ports and waits until it serves.
 func start(t *testing.T, args ...string) *process {
 	t.Helper()
-	p := &process{stderr: &lines{seen: make(chan struct{}, 1)}, stdout: new(bytes.Buffer)}
-	p.cmd = command(t, append([]string{"-addr", "127.0.0.1:0", "-admin", "127.0.0.1:0"}, args...)...)
-	p.cmd.Stderr, p.cmd.Stdout = p.stderr, p.stdout
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = p.cmd.Process.Kill()
-		_ = p.cmd.Wait() // a test that minds has waited already
-	})
+	p := launch(t, command(t, append([]string{"-addr", "127.0.0.1:0", "-admin", "127.0.0.1:0"}, args...)...))
 	p.admin = "http://" + p.stderr.wait(t, `msg="private port open".* addr=(\S+)`)
 	p.url = "http://" + p.stderr.wait(t, `msg=serving.* addr=(\S+)`)
 	return p
+}
+
+// launch starts cmd and watches what it prints and when it ends.
+func launch(t *testing.T, cmd *exec.Cmd) *process {
+	t.Helper()
+	p := &process{
+		cmd:    cmd,
+		stdout: new(bytes.Buffer),
+		stderr: &lines{seen: make(chan struct{}, 1), gone: make(chan struct{})},
+	}
+	cmd.Stderr = p.stderr
+	if cmd.Stdout == nil {
+		cmd.Stdout = p.stdout
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		p.exit = cmd.Wait()
+		close(p.stderr.gone)
+	}()
+	t.Cleanup(func() { p.kill() })
+	return p
+}
+
+// kill is kill -9, without effect on a process that has ended.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.stderr.gone
+}
+
+// wait returns how the process ended.
+func (p *process) wait() error {
+	<-p.stderr.gone
+	return p.exit
 }
 
 // do sends one request and returns status and body.
@@ -230,16 +260,12 @@ func TestRoundTrip(t *testing.T) {
 
 // TestReaderGone: `server | head` must not end the server.
 func TestReaderGone(t *testing.T) {
-	p := &process{stderr: &lines{seen: make(chan struct{}, 1)}}
-	p.cmd = command(t, "-addr", "127.0.0.1:0", "-admin", "127.0.0.1:0", "-db", "sqlite::memory:", "-access-log", "all")
-	p.cmd.Stderr = p.stderr
-	out, err := p.cmd.StdoutPipe()
+	cmd := command(t, "-addr", "127.0.0.1:0", "-admin", "127.0.0.1:0", "-db", "sqlite::memory:", "-access-log", "all")
+	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	p := launch(t, cmd)
 	url := "http://" + p.stderr.wait(t, `msg=serving.* addr=(\S+)`)
 	if err := out.Close(); err != nil {
 		t.Fatal(err)
@@ -259,7 +285,7 @@ func stop(t *testing.T, p *process) {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.cmd.Wait(); err != nil {
+	if err := p.wait(); err != nil {
 		t.Errorf("after SIGTERM: %v\n%s", err, p.stderr)
 	}
 }
@@ -267,12 +293,8 @@ func stop(t *testing.T, p *process) {
 // TestUnixSockets serves both ports on socket files.
 func TestUnixSockets(t *testing.T) {
 	cmd := command(t, "-addr", "unix:public.sock", "-admin", "unix:admin.sock", "-demo", "5", "-db", "sqlite::memory:")
-	stderr := &lines{seen: make(chan struct{}, 1)}
-	cmd.Stderr = stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	stderr.wait(t, `msg=serving`)
+	p := launch(t, cmd)
+	p.stderr.wait(t, `msg=serving`)
 	for socket, path := range map[string]string{"public.sock": "/api/users/5", "admin.sock": "/ready"} {
 		client := http.Client{Transport: &http.Transport{
 			DisableKeepAlives: true,
@@ -289,7 +311,7 @@ func TestUnixSockets(t *testing.T) {
 			t.Errorf("%s: %d", socket, resp.StatusCode)
 		}
 	}
-	stop(t, &process{cmd: cmd, stderr: stderr})
+	stop(t, p)
 	if _, err := os.Stat(filepath.Join(cmd.Dir, "public.sock")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the socket file is left behind: %v", err)
 	}
@@ -308,10 +330,7 @@ func TestKilled(t *testing.T) {
 		}
 		ids = append(ids, u.ID)
 	}
-	if err := p.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = p.cmd.Wait() // it was killed
+	p.kill()
 	http.DefaultClient.CloseIdleConnections()
 
 	p = start(t, "-db", db, "-demo", "10")
@@ -371,7 +390,7 @@ func firstAllowedCPU(t *testing.T) string {
 // TestDrain follows a stop: readiness goes first, the open request is answered,
 // then everything ends.
 func TestDrain(t *testing.T) {
-	p := start(t, "-db", "sqlite::memory:", "-demo", "5", "-drain-delay", "1s", "-drain-timeout", "10s")
+	p := start(t, "-db", "sqlite::memory:", "-demo", "5", "-drain-delay", "2s", "-drain-timeout", "10s")
 	addr := strings.TrimPrefix(p.url, "http://")
 	conn, err := net.DialTimeout("tcp", addr, patience)
 	if err != nil {
@@ -398,7 +417,14 @@ func TestDrain(t *testing.T) {
 			t.Errorf("%s/health while draining: %d", url, status)
 		}
 	}
-	p.stderr.wait(t, `msg="listener closed"|msg="closing listener"`)
+	for { // until the listener is closed
+		c, err := net.DialTimeout("tcp", addr, time.Second)
+		if err != nil {
+			break
+		}
+		_ = c.Close()
+		time.Sleep(10 * time.Millisecond)
+	}
 	if _, err := io.WriteString(conn, `:[1]}`); err != nil {
 		t.Fatal(err)
 	}
@@ -410,12 +436,27 @@ func TestDrain(t *testing.T) {
 		t.Errorf("the open request got %s", answer)
 	}
 	http.DefaultClient.CloseIdleConnections()
-	if err := p.cmd.Wait(); err != nil {
+	if err := p.wait(); err != nil {
 		t.Errorf("exit: %v\n%s", err, p.stderr)
 	}
-	if c, err := net.DialTimeout("tcp", addr, time.Second); err == nil {
-		_ = c.Close()
-		t.Error("something still listens")
+}
+
+// TestStopAtOnce sends the signal as soon as the server says that it serves,
+// when the goroutine that does so may not have run yet.
+func TestStopAtOnce(t *testing.T) {
+	for range 20 {
+		stop(t, start(t, "-db", "sqlite::memory:"))
+	}
+}
+
+// TestEnvironment: a value that turns out wrong late is told by where it came
+// from.
+func TestEnvironment(t *testing.T) {
+	cmd := command(t)
+	cmd.Env = append(cmd.Env, "PINION_CPUS=4095")
+	out, err := cmd.CombinedOutput()
+	if err == nil || !bytes.HasPrefix(out, []byte("server: PINION_CPUS: CPU 4095 is not allowed")) {
+		t.Errorf("%v: %s", err, out)
 	}
 }
 
@@ -450,7 +491,7 @@ func TestWrongUse(t *testing.T) {
 		want string // in the line
 	}{
 		{[]string{"-cpus", "0-"}, "-cpus"},
-		{[]string{"-cpus", "99999"}, "99999"},
+		{[]string{"-cpus", "4095"}, "-cpus: CPU 4095 is not allowed here"},
 		{[]string{"-cpus", ","}, "-cpus"},
 		{[]string{"-db", "ftp://x"}, "ftp"},
 		{[]string{"-addr", "nonsense"}, "nonsense"},
@@ -461,6 +502,7 @@ func TestWrongUse(t *testing.T) {
 		{[]string{"-config", yaml}, `pinion.yaml:2: unknown key "adddr"`},
 		{[]string{"-config", yaml + "x"}, "pinion.yamlx"},
 		{[]string{"-tokens", tokens}, "line 1"},
+		{[]string{"-demo", "x\ny"}, "-demo"},
 		{[]string{"-nonsense"}, "-nonsense"},
 		{[]string{"nonsense"}, "nonsense"},
 	} {
@@ -483,6 +525,7 @@ func TestCannotStart(t *testing.T) {
 	fails(t, 1, addr, "-addr", addr, "-db", "sqlite::memory:", "-admin", "")
 	fails(t, 1, addr, "-addr", "127.0.0.1:0", "-db", "sqlite::memory:", "-admin", addr)
 	fails(t, 1, corrupt, "-db", "sqlite:"+corrupt, "-addr", "127.0.0.1:0", "-admin", "")
+	fails(t, 1, "/proc/no where/x.db", "-db", "sqlite:/proc/no\nwhere/x.db", "-addr", "127.0.0.1:0", "-admin", "")
 	fails(t, 1, "/proc/nowhere/x.db", "-db", "sqlite:/proc/nowhere/x.db", "-addr", "127.0.0.1:0", "-admin", "")
 }
 

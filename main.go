@@ -49,7 +49,7 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 	signal.Ignore(syscall.SIGPIPE)
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: cfg.LogLevel}))
 	if err := pin(cfg.CPUs, log); err != nil {
-		return fail(stderr, &config.UsageError{Source: "-cpus", Err: err})
+		return fail(stderr, cfg.Wrong("cpus", err))
 	}
 	for _, w := range cfg.Warnings {
 		log.Warn(w)
@@ -99,7 +99,7 @@ func pin(cpus affinity.Set, log *slog.Logger) error {
 
 // fail tells err in one line and returns its exit status.
 func fail(stderr io.Writer, err error) int {
-	_, _ = fmt.Fprintln(stderr, "server:", err)
+	_, _ = fmt.Fprintln(stderr, "server:", config.OneLine(err.Error()))
 	var usage *config.UsageError
 	if errors.As(err, &usage) || errors.Is(err, sqldb.ErrUnsupported) {
 		return exitUsage

@@ -23,8 +23,7 @@ import (
 	"pinion/users/sqldb"
 )
 
-// server is one process that serves. Its fields are filled by open, in order,
-// and let go by close, in the reverse order.
+// server is one process that serves. open fills its fields, close lets them go.
 type server struct {
 	cfg       config.Config
 	log       *slog.Logger
@@ -46,13 +45,22 @@ type server struct {
 func (s *server) open(ctx context.Context) error {
 	tokens, err := loadTokens(s.cfg)
 	if err != nil {
-		return &config.UsageError{Source: "-tokens", Err: err}
+		return s.cfg.Wrong("tokens", err)
 	}
 	s.stats = stats.NewRegistry(runtime.GOMAXPROCS(0))
-	s.health = health.New(health.Config{Ping: s.ping, Log: s.log})
+	s.health = health.New(health.Config{Ping: s.canServe, Log: s.log})
 	s.lines = accesslog.New(accesslog.Config{Mode: s.cfg.AccessLog, Out: s.accessLog, Stats: s.stats, Log: s.log})
 
-	// The private port comes first: it answers while a large database is filled.
+	// The ports come first: one that is taken is found before a database is
+	// made, and the private one answers while it is filled. Connections to the
+	// public one wait until then.
+	addr, err := listen.Parse(s.cfg.Addr)
+	if err != nil {
+		return s.cfg.Wrong("addr", err)
+	}
+	if s.ln, err = addr.Listen(ctx); err != nil {
+		return err
+	}
 	if err := s.openAdmin(ctx); err != nil {
 		return err
 	}
@@ -64,36 +72,31 @@ func (s *server) open(ctx context.Context) error {
 	}
 	s.users = users.NewService(users.Config{
 		Rows: s.db, Attributes: s.db, Members: s.db,
-		L1Bytes: int64(s.cfg.L1Bytes), LoadTimeout: s.cfg.RequestTimeout, Stats: s.stats,
+		L1Bytes: int64(s.cfg.L1Bytes), Stats: s.stats,
+		// Shorter than what a request has: a part that does not come in time is
+		// left out of an answer, rather than late with it.
+		LoadTimeout: s.cfg.RequestTimeout * 4 / 5,
 	})
 	api, err := handlers.New(handlers.Options{
-		Users: s.users, Health: s.health, Tokens: tokens, RequestTimeout: s.cfg.RequestTimeout,
+		Users: s.users, Ready: s.health.Check, Tokens: tokens, RequestTimeout: s.cfg.RequestTimeout,
 		AccessLog: s.lines, Stats: s.stats, Logger: s.log,
 	})
 	if err != nil {
 		return err
 	}
 	s.transport = transport.NewFastHTTP(transport.Config{
-		Handler: api.Serve, ErrorHandler: api.ServeError,
+		Handler: api.Serve, ErrorHandler: api.ServeError, Overload: api.Overload,
 		ReadTimeout: s.cfg.ReadTimeout, WriteTimeout: s.cfg.WriteTimeout, IdleTimeout: s.cfg.IdleTimeout,
 		MaxHeaderBytes: int(s.cfg.MaxHeaderBytes), MaxBodyBytes: handlers.MaxBodyBytes, MaxConns: s.cfg.MaxConns,
 		Logger: s.log,
 	})
 	s.stats.Gauge("engine_connections", "Open connections of a loop.", "loop").
 		Func(func() float64 { return float64(s.transport.Connections()) }, "0")
-	addr, err := listen.Parse(s.cfg.Addr)
-	if err != nil {
-		return &config.UsageError{Source: "-addr", Err: err}
-	}
-	if err := s.stats.Err(); err != nil {
-		return err // two rooms disagree about a metric
-	}
-	s.ln, err = addr.Listen(ctx)
-	return err
+	return s.stats.Err() // two rooms that disagree about a metric
 }
 
-// ping is what readiness asks: can the database be reached?
-func (s *server) ping(ctx context.Context) error { return s.users.Ping(ctx) }
+// canServe is what readiness asks.
+func (s *server) canServe(ctx context.Context) error { return s.users.Ready(ctx) }
 
 // loadTokens reads who may write.
 func loadTokens(cfg config.Config) (*handlers.Tokens, error) {
@@ -162,11 +165,11 @@ func (s *server) serve(stop context.Context) error {
 	s.health.SetReady()
 	s.log.Info("serving", "addr", s.ln.Addr(), "version", version)
 
+	var failed error
 	select {
 	case err := <-done:
 		return err // nobody asked it to end
-	case err := <-s.adminDone:
-		return err
+	case failed = <-s.adminDone: // nor the private port; but open requests come first
 	case <-stop.Done():
 	}
 	s.health.SetDraining()
@@ -182,14 +185,14 @@ func (s *server) serve(stop context.Context) error {
 	if err := s.transport.Shutdown(ctx); err != nil {
 		s.log.Warn("drain ran out of time", "error", err)
 	}
-	return <-done
+	return errors.Join(failed, <-done)
 }
 
 // lastWords bounds what is left to do after the drain.
 const lastWords = 2 * time.Second
 
-// close lets go of everything that open acquired. The private port goes last
-// but for the database, so that the end can be watched.
+// close lets go of everything that open acquired. The private port outlives
+// the public one, so that the end can be watched.
 func (s *server) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), lastWords)
 	defer cancel()

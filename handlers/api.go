@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"time"
@@ -9,8 +10,6 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"pinion/ctxpool"
-	"pinion/internal/accesslog"
-	"pinion/internal/health"
 	"pinion/internal/stats"
 	"pinion/users"
 )
@@ -37,23 +36,14 @@ const (
 	defaultRequestTimeout = 5 * time.Second
 )
 
-// AccessLog receives one entry for each request it wants. Both methods are
-// called on the request path, from many goroutines; they must not block.
-type AccessLog interface {
-	// Wants reports whether a request that ended with status is to be
-	// recorded. It is asked once per request.
-	Wants(shard uint64, status int) bool
-	// Record copies what it needs from e before it returns.
-	Record(shard uint64, e *accesslog.Entry)
-}
-
 // Options is what an API is built from. Only Users is required.
 type Options struct {
 	// Users answers the questions. Required.
 	Users *users.Service
 
-	// Health decides what /ready says. Default: always ready.
-	Health *health.State
+	// Ready decides what /ready says: 200 for nil, else 503 with the error's
+	// text, which the caller sees. Default nil: always ready.
+	Ready func(context.Context) error
 
 	// Tokens may write. Default nil: every write is refused with 403.
 	Tokens *Tokens
@@ -66,7 +56,8 @@ type Options struct {
 	AccessLog AccessLog
 
 	// Stats receives http_server_request_duration_seconds and
-	// http_server_panics_total. Default: a registry nobody reads.
+	// http_server_panics_total, for the private port of pinion's own binary.
+	// Default: a registry nobody reads.
 	Stats *stats.Registry
 
 	// Logger tells of panics and of errors behind a 500. Default
@@ -77,10 +68,11 @@ type Options struct {
 // API answers the URLs of pinion. It is safe for concurrent use.
 type API struct {
 	users   *users.Service
-	health  *health.State
 	tokens  *Tokens
 	timeout time.Duration
 	log     *slog.Logger
+
+	readiness func(context.Context) error
 
 	router   *router.Router
 	user     *resource // /api/users/{id}, the one matched before the router
@@ -111,14 +103,14 @@ func New(o Options) (*API, error) {
 		o.Logger = slog.Default()
 	}
 	a := &API{
-		users:    o.Users,
-		health:   o.Health,
-		tokens:   o.Tokens,
-		timeout:  o.RequestTimeout,
-		log:      o.Logger,
-		scratch:  newScratchPool(),
-		observe:  newObserver(o.Stats, o.AccessLog),
-		statusOK: []byte(`{"status":"ok"}`),
+		users:     o.Users,
+		tokens:    o.Tokens,
+		timeout:   o.RequestTimeout,
+		log:       o.Logger,
+		readiness: o.Ready,
+		scratch:   newScratchPool(),
+		observe:   newObserver(o.Stats, o.AccessLog),
+		statusOK:  []byte(`{"status":"ok"}`),
 	}
 	a.route()
 	return a, nil

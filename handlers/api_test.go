@@ -19,7 +19,6 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"pinion/handlers"
-	"pinion/internal/accesslog"
 	"pinion/users"
 )
 
@@ -107,6 +106,34 @@ func TestWriteThenRead(t *testing.T) {
 	}
 }
 
+// TestTimeoutHeader: a bad one is refused whether or not the answer is cached,
+// and a short one only matters when it is not.
+func TestTimeoutHeader(t *testing.T) {
+	f := newFixture(t, fixtureOptions{})
+	c := f.dial(t)
+	r := bufio.NewReader(c)
+	for _, target := range []string{"/api/users/1", "/api/users?ids=1,2"} {
+		for _, pass := range []string{"cold", "cached"} {
+			for value, want := range map[string]int{"soon": 400, "-1": 400, "1.5": 400} {
+				resp := exchange(t, c, r, request("GET", target, "", "X-Request-Timeout-Ms: "+value))
+				if resp.StatusCode() != want {
+					t.Errorf("%s, %s, %q: %d, want %d", target, pass, value, resp.StatusCode(), want)
+				}
+			}
+			want := 200
+			if pass == "cold" {
+				want = 504
+			}
+			if resp := exchange(t, c, r, request("GET", target, "", "X-Request-Timeout-Ms: 0")); resp.StatusCode() != want {
+				t.Errorf("%s, %s, no time: %d, want %d", target, pass, resp.StatusCode(), want)
+			}
+			exchange(t, c, r, request("GET", target, "")) // now it is cached
+		}
+		exchange(t, c, r, request("PATCH", "/api/users/1", `{"name":"x"}`, auth, jsonBody))
+		exchange(t, c, r, request("DELETE", "/api/users/2", "", auth))
+	}
+}
+
 // failing is a member service that is down.
 type failing struct{}
 
@@ -173,7 +200,7 @@ func TestReady(t *testing.T) {
 }
 
 func TestWritesWithoutTokens(t *testing.T) {
-	f := newFixture(t, fixtureOptions{noTokens: true})
+	f := newFixture(t, fixtureOptions{tokens: new(handlers.Tokens)})
 	for _, method := range []string{"PATCH", "DELETE"} {
 		got := f.send(t, request(method, "/api/users/1", `{}`, auth, jsonBody))
 		if !bytes.Contains(got, []byte("403 Forbidden")) {
@@ -223,12 +250,12 @@ func TestRequestID(t *testing.T) {
 // recorder keeps what the API logs.
 type recorder struct {
 	mu      sync.Mutex
-	entries []accesslog.Entry
+	entries []handlers.Entry
 }
 
 func (r *recorder) Wants(_ uint64, status int) bool { return status >= 400 }
 
-func (r *recorder) Record(_ uint64, e *accesslog.Entry) {
+func (r *recorder) Record(_ uint64, e *handlers.Entry) {
 	kept := *e
 	kept.Path, kept.Query, kept.RequestID = slices.Clone(e.Path), slices.Clone(e.Query), slices.Clone(e.RequestID)
 	r.mu.Lock()

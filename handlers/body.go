@@ -40,8 +40,9 @@ func checkBodyType(h *fasthttp.RequestHeader) error {
 	if !bytes.EqualFold(bytes.TrimSpace(media), []byte(contentJSON)) {
 		return unsupported("a body must be sent with Content-Type: " + contentJSON)
 	}
-	if _, charset, ok := bytes.Cut(bytes.ToLower(params), []byte("charset=")); ok {
-		if name := strings.Trim(string(charset), ` "`); name != "utf-8" {
+	for param := range bytes.SplitSeq(params, []byte{';'}) {
+		name, value, _ := bytes.Cut(bytes.TrimSpace(param), []byte{'='})
+		if bytes.EqualFold(name, []byte("charset")) && !bytes.EqualFold(bytes.Trim(value, `"`), []byte("utf-8")) {
 			return unsupported("JSON is UTF-8; charset is another one")
 		}
 	}
@@ -93,7 +94,8 @@ func unknownKey(key []byte) error {
 	return badRequest("the body has an unknown key " + strconv.Quote(text))
 }
 
-// newUser reads the body of a POST.
+// newUser reads the body of a POST. What its values may be is the business of
+// users.Service.
 func newUser(root codec.Value) (users.NewUser, error) {
 	p, err := patch(root)
 	if err != nil {
@@ -111,7 +113,7 @@ func newUser(root codec.Value) (users.NewUser, error) {
 	set(&u.CityID, p.CityID)
 	set(&u.Address, p.Address)
 	set(&u.Attributes, p.Attributes)
-	return u, u.Validate()
+	return u, nil
 }
 
 func set[T any](dst, value *T) {
@@ -152,7 +154,7 @@ func patch(root codec.Value) (users.Patch, error) {
 			return p, badRequest(fmt.Sprintf("%s: %v", key, err))
 		}
 	}
-	return p, p.Validate()
+	return p, nil
 }
 
 func pointer[T any](v T, err error) (*T, error) { return &v, err }

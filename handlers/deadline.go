@@ -8,23 +8,51 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"pinion/codec"
+	"pinion/users"
 )
 
-// deadline returns the context of the work behind a request that has to ask a
-// source. It ends after Options.RequestTimeout or, if that is sooner, after the
-// caller's X-Request-Timeout-Ms, both counted from the request's arrival.
-func (a *API) deadline(ctx *fasthttp.RequestCtx) (context.Context, context.CancelFunc, error) {
-	limit := a.timeout
-	if text := ctx.Request.Header.Peek(headerTimeout); len(text) > 0 {
-		ms, err := strconv.ParseUint(codec.StringView(text), 10, 63)
-		if err != nil {
-			return nil, nil, badRequest(headerTimeout + " must be a whole number of milliseconds")
-		}
-		// Compared before it is multiplied: a huge number must not wrap.
-		if ms < uint64(limit.Milliseconds()) {
-			limit = time.Duration(ms) * time.Millisecond
-		}
+// limit is how long a request may take, and who said so.
+type limit struct {
+	time     time.Duration
+	byCaller bool
+}
+
+// limit returns the time the request has: Options.RequestTimeout or, if that is
+// shorter, the caller's X-Request-Timeout-Ms. It is asked for before the cache
+// is, so that a bad header is refused whether or not the answer is cached.
+func (a *API) limit(ctx *fasthttp.RequestCtx) (limit, error) {
+	text := ctx.Request.Header.Peek(headerTimeout)
+	if len(text) == 0 {
+		return limit{time: a.timeout}, nil
 	}
-	c, cancel := context.WithDeadline(context.Background(), ctx.Time().Add(limit))
-	return c, cancel, nil
+	ms, err := strconv.ParseUint(codec.StringView(text), 10, 63)
+	if err != nil {
+		return limit{}, badRequest(headerTimeout + " must be a whole number of milliseconds")
+	}
+	// Compared before it is multiplied: a huge number must not wrap.
+	if ms >= uint64(a.timeout.Milliseconds()) {
+		return limit{time: a.timeout}, nil
+	}
+	return limit{time: time.Duration(ms) * time.Millisecond, byCaller: true}, nil
+}
+
+// within runs work that has to ask a source, under a context that ends with
+// the request's time, counted from when the transport had read the request.
+func (l limit) within(ctx *fasthttp.RequestCtx, work func(context.Context) error) error {
+	var cause error
+	if l.byCaller {
+		cause = users.ErrCallerDeadline
+	}
+	c, cancel := context.WithDeadlineCause(context.Background(), ctx.Time().Add(l.time), cause)
+	defer cancel()
+	return work(c)
+}
+
+// ask is limit and within for an endpoint that has nothing cached to answer.
+func (a *API) ask(ctx *fasthttp.RequestCtx, work func(context.Context) error) error {
+	l, err := a.limit(ctx)
+	if err != nil {
+		return err
+	}
+	return l.within(ctx, work)
 }

@@ -36,7 +36,9 @@ const patience = 10 * time.Second
 // users, writes by token123, and a clock that stands still.
 type fixtureOptions struct {
 	members  users.MemberSource // instead of the table
-	noTokens bool
+	tokens   *handlers.Tokens   // instead of token123
+	prepare  func(*fixture)     // runs when all is set up
+	readTime time.Duration      // the read timeout, if not patience
 	log      handlers.AccessLog
 	logger   *slog.Logger
 }
@@ -65,9 +67,7 @@ func newFixture(t testing.TB, o fixtureOptions) *fixture {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := f.db.Close(); err != nil {
-			t.Error(err)
-		}
+		_ = f.db.Close() // some tests have closed it
 	})
 	if _, err := f.db.Fill(ctx, 20, nil); err != nil {
 		t.Fatal(err)
@@ -80,27 +80,33 @@ func newFixture(t testing.TB, o fixtureOptions) *fixture {
 	}
 	f.users = users.NewService(users.Config{Rows: f.db, Attributes: f.db, Members: o.members, Stats: f.stats})
 	t.Cleanup(f.users.Close)
-	f.health = health.New(health.Config{Ping: f.users.Ping, Log: o.logger})
+	f.health = health.New(health.Config{Ping: f.users.Ready, Log: o.logger})
 	f.health.SetReady()
-	tokens := new(handlers.Tokens)
-	if !o.noTokens {
-		tokens.Allow("demo", handlers.DemoToken)
+	if o.tokens == nil {
+		o.tokens = new(handlers.Tokens)
+		o.tokens.Allow("demo", handlers.DemoToken)
 	}
 	f.api, err = handlers.New(handlers.Options{
-		Users: f.users, Health: f.health, Tokens: tokens, Stats: f.stats, AccessLog: o.log, Logger: o.logger,
+		Users: f.users, Ready: f.health.Check, Tokens: o.tokens, Stats: f.stats, AccessLog: o.log, Logger: o.logger,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.serve(t, f.api.Serve)
+	if o.readTime == 0 {
+		o.readTime = patience
+	}
+	f.serve(t, o.readTime)
+	if o.prepare != nil {
+		o.prepare(f)
+	}
 	return f
 }
 
-// serve puts a handler behind the in-memory listener.
-func (f *fixture) serve(t testing.TB, h fasthttp.RequestHandler) {
+// serve puts the API behind the in-memory listener.
+func (f *fixture) serve(t testing.TB, readTimeout time.Duration) {
 	srv := transport.NewFastHTTP(transport.Config{
-		Handler: h, ErrorHandler: f.api.ServeError,
-		ReadTimeout: patience, WriteTimeout: patience, IdleTimeout: patience,
+		Handler: f.api.Serve, ErrorHandler: f.api.ServeError,
+		ReadTimeout: readTimeout, WriteTimeout: patience, IdleTimeout: patience,
 		MaxHeaderBytes: 16 << 10, MaxBodyBytes: handlers.MaxBodyBytes,
 	})
 	ended := make(chan error, 1)

@@ -9,6 +9,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
+
+	"pinion/handlers"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/*.golden from what the API answers now")
@@ -41,6 +44,8 @@ var goldenCases = []struct{ name, request string }{
 	{"ping_http10", "GET /api/ping HTTP/1.0\r\n\r\n"},
 	{"health", request("GET", "/health", "")},
 	{"ready", request("GET", "/ready", "")},
+	{"ready_no_database", request("GET", "/ready", "")},
+	{"ready_draining", request("GET", "/ready", "")},
 
 	{"user", request("GET", "/api/users/1", "")},
 	{"user_head", request("HEAD", "/api/users/1", "")},
@@ -62,12 +67,15 @@ var goldenCases = []struct{ name, request string }{
 	{"user_options", request("OPTIONS", "/api/users/1", "")},
 	{"user_bad_timeout", request("GET", "/api/users/1", "", "X-Request-Timeout-Ms: soon")},
 	{"user_huge_timeout", request("GET", "/api/users/1", "", "X-Request-Timeout-Ms: 9223372036854775807")},
+	{"user_no_database", request("GET", "/api/users/1", "")},
+	{"user_degraded", request("GET", "/api/users/1", "")},
 	{"user_no_time", request("GET", "/api/users/1", "", "X-Request-Timeout-Ms: 0")},
 
 	{"users", request("GET", "/api/users?ids=1,2,999999", "")},
 	{"users_head", request("HEAD", "/api/users?ids=1,2,999999", "")},
 	{"users_order", request("GET", "/api/users?ids=3,999999,1,3,1,888888,2", "")},
 	{"users_escaped_comma", request("GET", "/api/users?ids=1%2C2", "")},
+	{"users_degraded", request("GET", "/api/users?ids=1,999999", "")},
 	{"users_none_there", request("GET", "/api/users?ids=777777", "")},
 	{"users_no_ids", request("GET", "/api/users", "")},
 	{"users_empty_ids", request("GET", "/api/users?ids=", "")},
@@ -84,6 +92,7 @@ var goldenCases = []struct{ name, request string }{
 	{"lookup_no_type", request("POST", "/api/users/lookup", `{"ids":[1]}`)},
 	{"lookup_form", request("POST", "/api/users/lookup", `ids=1`, "Content-Type: application/x-www-form-urlencoded")},
 	{"lookup_multipart", request("POST", "/api/users/lookup", "--b\r\n\r\n--b--", "Content-Type: multipart/form-data; boundary=b")},
+	{"lookup_charset_then_more", request("POST", "/api/users/lookup", `{"ids":[1]}`, `Content-Type: application/json; charset="utf-8"; v=1`)},
 	{"lookup_latin1", request("POST", "/api/users/lookup", `{"ids":[1]}`, "Content-Type: application/json; charset=latin1")},
 	{"lookup_gzip", request("POST", "/api/users/lookup", `{"ids":[1]}`, jsonBody, "Content-Encoding: gzip")},
 	{"lookup_no_body", request("POST", "/api/users/lookup", "", jsonBody, "Content-Length: 0")},
@@ -117,6 +126,8 @@ var goldenCases = []struct{ name, request string }{
 	{"create", request("POST", "/api/users", `{"name":"Zoë \"Z\" \u0001","email":"zoe@example.com"}`, auth, jsonBody)},
 	{"create_all", request("POST", "/api/users", `{"name":"Ana","email":"ana@example.com","phone":"+1 555 0100","avatar":"https://example.com/a.png",`+
 		`"status":2,"city_id":7,"address":"1 Main Street","attributes":{"b":"2","a":"1"}}`, auth, jsonBody)},
+	{"create_no_writes", request("POST", "/api/users", `{"name":"Ana","email":"ana@example.com"}`, auth, jsonBody)},
+	{"create_no_database", request("POST", "/api/users", `{"name":"Ana","email":"ana@example.com"}`, auth, jsonBody)},
 	{"create_no_token", request("POST", "/api/users", `{"name":"Ana","email":"ana@example.com"}`, jsonBody)},
 	{"create_wrong_token", request("POST", "/api/users", `{"name":"Ana","email":"ana@example.com"}`, jsonBody, "Authorization: Bearer nope")},
 	{"create_basic_auth", request("POST", "/api/users", `{"name":"Ana","email":"ana@example.com"}`, jsonBody, "Authorization: Basic dG9rZW4xMjM=")},
@@ -159,10 +170,25 @@ var goldenCases = []struct{ name, request string }{
 	{"not_found_trailing_slash", request("GET", "/api/ping/", "")},
 	{"not_found_dots", request("GET", "/api/../api/ping", "")},
 	{"method_unknown", request("BREW", "/api/ping", "")},
+	{"slow_request", "GET /api/ping HTTP/1.1\r\nHost: a\r\n"},
 	{"bad_request_line", "GET\r\n\r\n"},
 	{"bad_header", "GET /api/ping HTTP/1.1\r\nHost: a\r\nno colon\r\n\r\n"},
 	{"head_too_large", request("GET", "/api/ping", "", "X-Large: "+strings.Repeat("x", 20000))},
 }
+
+// goldenFixtures are the surroundings of the cases that need others.
+var goldenFixtures = map[string]fixtureOptions{
+	"create_no_writes":   {tokens: new(handlers.Tokens)},
+	"user_degraded":      {members: failing{}},
+	"users_degraded":     {members: failing{}},
+	"user_no_database":   {prepare: closeDatabase},
+	"ready_no_database":  {prepare: closeDatabase},
+	"create_no_database": {prepare: closeDatabase},
+	"ready_draining":     {prepare: func(f *fixture) { f.health.SetDraining() }},
+	"slow_request":       {readTime: 50 * time.Millisecond},
+}
+
+func closeDatabase(f *fixture) { _ = f.db.Close() }
 
 func idList(n int) string {
 	ids := make([]string, n)
@@ -184,7 +210,7 @@ func TestGolden(t *testing.T) {
 	for _, c := range goldenCases {
 		known[c.name+".golden"] = true
 		t.Run(c.name, func(t *testing.T) {
-			got := newFixture(t, fixtureOptions{}).send(t, c.request)
+			got := newFixture(t, goldenFixtures[c.name]).send(t, c.request)
 			if !dateLine.Match(got) {
 				t.Error("no Date header")
 			}

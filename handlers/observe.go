@@ -1,9 +1,7 @@
 package handlers
 
 import (
-	"context"
 	"fmt"
-	"log/slog"
 	"runtime/debug"
 	"strconv"
 	"sync/atomic"
@@ -11,7 +9,6 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"pinion/internal/accesslog"
 	"pinion/internal/stats"
 )
 
@@ -89,12 +86,11 @@ func (a *API) recovered(ctx *fasthttp.RequestCtx, e *endpoint) {
 	if cause == nil {
 		return
 	}
+	// It may have come from the access log; then finish panics again.
+	defer func() { _ = recover() }()
 	a.observe.panics.Add(ctx.ConnID(), 1)
-	a.log.LogAttrs(context.Background(), slog.LevelError, "handler panicked",
-		slog.String("request_id", string(requestID(ctx))), slog.String("handler", e.name),
-		slog.Any("panic", cause), slog.String("stack", string(debug.Stack())))
 	ctx.Response.Reset()
-	a.fail(ctx, fmt.Errorf("panic: %v", cause))
+	a.fail(ctx, fmt.Errorf("handler %s panicked: %v\n%s", e.name, cause, debug.Stack()))
 	// What the handler left half done is unknown: do not reuse the connection.
 	ctx.SetConnectionClose()
 	a.finish(ctx, e, ctx.Time(), true)
@@ -110,12 +106,12 @@ func (a *API) finish(ctx *fasthttp.RequestCtx, e *endpoint, start time.Time, pan
 	if a.observe.log == nil || !a.observe.log.Wants(shard, status) {
 		return
 	}
-	sc := a.scratch.Get(shard)
-	sc.entry = accesslog.Entry{
+	s := a.scratch.Get(shard)
+	defer a.scratch.Put(shard, s)
+	s.entry = Entry{
 		Time: start, Duration: took, Handler: e.name, Method: e.method, Status: status,
 		Path: ctx.Request.URI().PathOriginal(), Query: ctx.Request.URI().QueryString(),
 		RequestID: requestID(ctx), Bytes: len(ctx.Response.Body()), Remote: ctx.RemoteAddr(), Panic: panicked,
 	}
-	a.observe.log.Record(shard, &sc.entry)
-	a.scratch.Put(shard, sc)
+	a.observe.log.Record(shard, &s.entry)
 }

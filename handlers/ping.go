@@ -1,6 +1,8 @@
 package handlers
 
 import (
+	"context"
+
 	"github.com/valyala/fasthttp"
 )
 
@@ -13,14 +15,15 @@ func (a *API) ping(ctx *fasthttp.RequestCtx, _ int64) error {
 
 // ready answers GET /ready: whether a load balancer should send requests.
 func (a *API) ready(ctx *fasthttp.RequestCtx, _ int64) error {
-	if a.health != nil {
-		work, cancel, err := a.deadline(ctx)
+	if a.readiness != nil {
+		err := a.ask(ctx, func(work context.Context) error {
+			if err := a.readiness(work); err != nil {
+				return &problem{status: fasthttp.StatusServiceUnavailable, detail: err.Error()}
+			}
+			return nil
+		})
 		if err != nil {
 			return err
-		}
-		defer cancel()
-		if err := a.health.Check(work); err != nil {
-			return &problem{status: fasthttp.StatusServiceUnavailable, detail: err.Error()}
 		}
 	}
 	return a.ping(ctx, 0)

@@ -1,11 +1,10 @@
 package handlers
 
 import (
+	"bytes"
 	"context"
 	"errors"
-	"log/slog"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -81,11 +80,7 @@ func problemOf(err error) *problem {
 func (a *API) fail(ctx *fasthttp.RequestCtx, err error) {
 	p := problemOf(err)
 	id := requestID(ctx)
-	if p.status >= fasthttp.StatusInternalServerError && a.failures.allow(time.Now()) {
-		a.log.LogAttrs(context.Background(), slog.LevelError, "request failed",
-			slog.String("request_id", string(id)), slog.Int("status", p.status),
-			slog.String("method", string(ctx.Method())), slog.String("error", err.Error()))
-	}
+	a.tellFailure(ctx, id, p.status, err)
 	r := &ctx.Response
 	r.ResetBody()
 	r.SetStatusCode(p.status)
@@ -107,13 +102,19 @@ func (a *API) fail(ctx *fasthttp.RequestCtx, err error) {
 	r.SwapBody(body)
 }
 
-// everySecond lets one event a second through: enough to see why requests fail,
-// and no load while a source is down and all of them do.
-type everySecond struct{ last atomic.Int64 }
-
-func (e *everySecond) allow(now time.Time) bool {
-	last := e.last.Load()
-	return now.Unix() != last && e.last.CompareAndSwap(last, now.Unix())
+// Overload is what to send to a connection that is one too many: a whole
+// response, after which the connection is closed.
+func (a *API) Overload() []byte {
+	var ctx fasthttp.RequestCtx
+	ctx.Response.Header.SetServer("pinion")
+	a.fail(&ctx, &problem{
+		status: fasthttp.StatusServiceUnavailable, detail: "this server has as many connections as it takes",
+		header: fasthttp.HeaderRetryAfter, value: "1",
+	})
+	ctx.SetConnectionClose()
+	var b bytes.Buffer
+	_, _ = ctx.Response.WriteTo(&b) // a buffer does not fail
+	return b.Bytes()
 }
 
 // ServeError answers a request that the transport could not read. It belongs

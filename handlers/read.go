@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"bytes"
+	"context"
 	"strconv"
 	"strings"
 	"time"
@@ -14,10 +15,13 @@ import (
 
 // getUser answers GET /api/users/{id}.
 func (a *API) getUser(ctx *fasthttp.RequestCtx, id int64) error {
+	l, err := a.limit(ctx)
+	if err != nil {
+		return err
+	}
 	f := a.users.CachedUser(ctx.ConnID(), id)
 	if f == nil {
-		var err error
-		if f, err = a.loadUser(ctx, id); err != nil {
+		if f, err = a.loadUser(ctx, l, id); err != nil {
 			return err
 		}
 	}
@@ -29,17 +33,13 @@ func (a *API) getUser(ctx *fasthttp.RequestCtx, id int64) error {
 }
 
 // loadUser asks the sources for a user that is not cached.
-func (a *API) loadUser(ctx *fasthttp.RequestCtx, id int64) (*users.Fragment, error) {
-	work, cancel, err := a.deadline(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer cancel()
+func (a *API) loadUser(ctx *fasthttp.RequestCtx, l limit, id int64) (*users.Fragment, error) {
 	s := a.scratch.Get(ctx.ConnID())
 	defer a.scratch.Put(ctx.ConnID(), s)
 	s.batch.Shard = ctx.ConnID()
 	s.batch.IDs = append(s.batch.IDs, id)
-	if err := a.users.Load(work, &s.batch); err != nil {
+	err := l.within(ctx, func(work context.Context) error { return a.users.Load(work, &s.batch) })
+	if err != nil {
 		return nil, err
 	}
 	return s.batch.Fragments[0], nil
@@ -91,15 +91,15 @@ func (a *API) lookupUsers(ctx *fasthttp.RequestCtx, _ int64) error {
 
 // answerBatch answers the ids in s, from L1 alone if it can.
 func (a *API) answerBatch(ctx *fasthttp.RequestCtx, s *scratch) error {
+	l, err := a.limit(ctx)
+	if err != nil {
+		return err
+	}
 	s.batch.Shard = ctx.ConnID()
 	s.batch.IDs = s.distinct(s.batch.IDs)
 	if !a.users.Cached(&s.batch) {
-		work, cancel, err := a.deadline(ctx)
+		err := l.within(ctx, func(work context.Context) error { return a.users.Load(work, &s.batch) })
 		if err != nil {
-			return err
-		}
-		defer cancel()
-		if err := a.users.Load(work, &s.batch); err != nil {
 			return err
 		}
 	}
@@ -128,15 +128,11 @@ func (a *API) activeUsers(ctx *fasthttp.RequestCtx, _ int64) error {
 	if err != nil {
 		return err
 	}
-	work, cancel, err := a.deadline(ctx)
-	if err != nil {
-		return err
-	}
-	defer cancel()
 	s := a.scratch.Get(ctx.ConnID())
 	defer a.scratch.Put(ctx.ConnID(), s)
 	s.batch.Shard = ctx.ConnID()
-	if err := a.users.Active(work, q, &s.batch); err != nil {
+	err = a.ask(ctx, func(work context.Context) error { return a.users.Active(work, q, &s.batch) })
+	if err != nil {
 		return err
 	}
 	ctx.Response.Header.SetContentType(contentJSON)
@@ -184,12 +180,11 @@ func activeQuery(ctx *fasthttp.RequestCtx) (users.ActiveQuery, error) {
 
 // getAddress answers GET /api/users/{id}/address.
 func (a *API) getAddress(ctx *fasthttp.RequestCtx, id int64) error {
-	work, cancel, err := a.deadline(ctx)
-	if err != nil {
+	var address string
+	err := a.ask(ctx, func(work context.Context) (err error) {
+		address, err = a.users.Address(work, id)
 		return err
-	}
-	defer cancel()
-	address, err := a.users.Address(work, id)
+	})
 	if err != nil {
 		return err
 	}

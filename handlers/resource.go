@@ -23,8 +23,8 @@ type endpoint struct {
 	series  series
 }
 
-// endpoints finds an endpoint by its method. A linear search beats a map: no
-// resource has more than four.
+// endpoints finds an endpoint by its method. A linear search beats a map: a
+// resource has four at most.
 type endpoints []*endpoint
 
 func (es endpoints) find(method []byte) *endpoint {

@@ -5,7 +5,6 @@ import (
 
 	"pinion/codec"
 	"pinion/ctxpool"
-	"pinion/internal/accesslog"
 	"pinion/users"
 )
 
@@ -13,7 +12,7 @@ import (
 type scratch struct {
 	batch   users.Batch
 	decoder codec.Decoder
-	entry   accesslog.Entry
+	entry   Entry
 	seen    map[int64]struct{}
 }
 
@@ -23,7 +22,7 @@ func newScratchPool() *ctxpool.Pool[scratch] {
 		func(s *scratch) {
 			s.batch.Reset()
 			s.decoder.Reset()
-			s.entry = accesslog.Entry{}
+			s.entry = Entry{}
 		})
 }
 

@@ -101,6 +101,3 @@ func bearer(header []byte) (token []byte, ok bool) {
 	}
 	return bytes.TrimLeft(header[len(scheme):], " "), true
 }
-
-// Len is how many tokens may write.
-func (t *Tokens) Len() int { return len(t.names) }

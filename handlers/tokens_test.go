@@ -20,8 +20,14 @@ func TestTokensRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := tokens.Len(); n != 2 {
-		t.Errorf("%d tokens, want 2", n)
+	f := newFixture(t, fixtureOptions{tokens: tokens})
+	for _, c := range []struct{ token, status string }{
+		{handlers.DemoToken, "401"}, {"s3cret", "204"}, {"other", "404"}, // it is gone by then
+	} {
+		got := f.send(t, request("DELETE", "/api/users/1", "", "Authorization: Bearer "+c.token))
+		if !strings.HasPrefix(string(got), "HTTP/1.1 "+c.status) {
+			t.Errorf("%s: got %.30q, want %s", c.token, got, c.status)
+		}
 	}
 }
 

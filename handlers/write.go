@@ -1,6 +1,8 @@
 package handlers
 
 import (
+	"context"
+
 	"github.com/valyala/fasthttp"
 
 	"pinion/codec"
@@ -17,12 +19,14 @@ func (a *API) createUser(ctx *fasthttp.RequestCtx, _ int64) error {
 	if err != nil {
 		return err
 	}
-	work, cancel, err := a.deadline(ctx)
-	if err != nil {
+	var (
+		f  *users.Fragment
+		id int64
+	)
+	err = a.ask(ctx, func(work context.Context) (err error) {
+		f, id, err = a.users.Create(work, u)
 		return err
-	}
-	defer cancel()
-	f, id, err := a.users.Create(work, u)
+	})
 	if id != 0 {
 		location := append([]byte(nil), "/api/users/"...)
 		ctx.Response.Header.SetBytesV(fasthttp.HeaderLocation, codec.AppendInt(location, id))
@@ -52,12 +56,11 @@ func (a *API) updateUser(ctx *fasthttp.RequestCtx, id int64) error {
 	if err != nil {
 		return err
 	}
-	work, cancel, err := a.deadline(ctx)
-	if err != nil {
+	var f *users.Fragment
+	err = a.ask(ctx, func(work context.Context) (err error) {
+		f, err = a.users.Update(work, id, p)
 		return err
-	}
-	defer cancel()
-	f, err := a.users.Update(work, id, p)
+	})
 	if err != nil {
 		return err
 	}
@@ -70,12 +73,8 @@ func (a *API) deleteUser(ctx *fasthttp.RequestCtx, id int64) error {
 	if err := a.tokens.authorize(ctx); err != nil {
 		return err
 	}
-	work, cancel, err := a.deadline(ctx)
+	err := a.ask(ctx, func(work context.Context) error { return a.users.Delete(work, id) })
 	if err != nil {
-		return err
-	}
-	defer cancel()
-	if err := a.users.Delete(work, id); err != nil {
 		return err
 	}
 	ctx.SetStatusCode(fasthttp.StatusNoContent)

@@ -18,7 +18,8 @@
 // answers older data; a read that was already waiting may get either.
 //
 // The join is not a snapshot: a read that overlaps a write may see the new row
-// with the old attributes. Such a mix is never cached.
+// with the old attributes. The cache does not keep such a mix:
+// the write removes it, or keeps it from coming in.
 //
 // # Failures
 //

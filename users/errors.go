@@ -11,6 +11,11 @@ var ErrNotFound = errors.New("user not found")
 // context.DeadlineExceeded is true only when the caller's own context ended.
 var ErrUnavailable = errors.New("source unavailable")
 
+// ErrCallerDeadline is for context.WithDeadlineCause: the cause of a deadline that the
+// caller chose. A source that does not meet it has not failed; one that does not meet
+// any other deadline has.
+var ErrCallerDeadline = errors.New("the caller's deadline has passed")
+
 // FieldError says which input field was refused and why. Neither text holds
 // what the caller sent, so both are safe to show.
 type FieldError struct {

@@ -30,6 +30,7 @@ func (d Degraded) AppendJSON(dst []byte) []byte {
 // has left the cache.
 type Fragment struct {
 	json     []byte
+	held     uint32 // bytes that json really occupies
 	degraded Degraded
 }
 
@@ -46,5 +47,5 @@ func (f *Fragment) Degraded() Degraded { return f.degraded }
 // newFragment takes over json. The capacity is cut so that a reader that appends
 // cannot write into bytes that others share.
 func newFragment(json []byte, degraded Degraded) *Fragment {
-	return &Fragment{json: json[:len(json):len(json)], degraded: degraded}
+	return &Fragment{json: json[:len(json):len(json)], held: uint32(cap(json)), degraded: degraded}
 }

@@ -59,6 +59,9 @@ func spread(ttl time.Duration) time.Duration {
 	return ttl + rand.N(ttl/5+1)
 }
 
+// size is about how many entries there are.
+func (c *l1) size() int { return c.cache.EstimatedSize() }
+
 func (c *l1) get(id int64) (*Fragment, bool) { return c.cache.GetIfPresent(id) }
 
 func (c *l1) set(id int64, f *Fragment) { c.cache.Set(id, f) }
@@ -76,5 +79,5 @@ func (f *Fragment) weight() uint32 {
 	if f.Missing() {
 		return missingOverhead
 	}
-	return uint32(entryOverhead + cap(f.json))
+	return entryOverhead + f.held
 }

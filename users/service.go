@@ -143,6 +143,17 @@ func (s *Service) Close() {
 	s.cache.close()
 }
 
+// Ready reports whether the service can answer anything: Rows can, or there are users
+// in L1, which are served as long as they live. It is for readiness probes: a database
+// that fails must not take all processes with warm caches out of service at once.
+func (s *Service) Ready(ctx context.Context) error {
+	err := s.Ping(ctx)
+	if err != nil && s.cache.size() > 0 {
+		return nil
+	}
+	return err
+}
+
 // Ping asks Rows whether it can answer.
 func (s *Service) Ping(ctx context.Context) error {
 	_, err := ask(ctx, &s.sqlSource, 0, func(ctx context.Context) (struct{}, error) {

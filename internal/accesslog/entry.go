@@ -3,30 +3,14 @@ package accesslog
 import (
 	"net"
 	"net/netip"
-	"time"
 	"unicode/utf8"
 
 	"pinion/codec"
+	"pinion/handlers"
 )
 
 // textBytes is how much of any one text is logged.
 const textBytes = 1 << 10
-
-// Entry is what is known of one request when it is over. The slices and the address
-// are only read while Log.Record runs.
-type Entry struct {
-	Time      time.Time     // when the request began
-	Duration  time.Duration // from there until the answer was ready
-	Handler   string        // the name of the route
-	Method    string
-	Path      []byte // as it came
-	Query     []byte // as it came, without the question mark
-	RequestID []byte
-	Status    int
-	Bytes     int      // of the answer's body
-	Remote    net.Addr // *net.TCPAddr and *net.UnixAddr are rendered without allocating
-	Panic     bool     // the handler panicked
-}
 
 // remote is the peer's address, in one of two forms.
 type remote struct {
@@ -57,7 +41,7 @@ func newRemote(addr net.Addr) remote {
 }
 
 // appendLine appends e as one line of JSON.
-func (e *Entry) appendLine(dst []byte, from remote) []byte {
+func appendLine(dst []byte, e *handlers.Entry, from remote) []byte {
 	dst = append(dst, `{"time":`...)
 	dst = codec.AppendTime(dst, e.Time)
 	if len(e.RequestID) > 0 {

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/cpu"
 
+	"pinion/handlers"
 	"pinion/internal/stats"
 )
 
@@ -42,7 +43,7 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// Log is an access log. It is safe for concurrent use.
+// Log is an access log, a handlers.AccessLog. It is safe for concurrent use.
 type Log struct {
 	mode    Mode
 	turns   []turn // of the mode 1/N; the length is a power of two
@@ -117,14 +118,14 @@ func (l *Log) Wants(shard uint64, status int) bool {
 // Record writes the line of e, whatever the mode. It has copied all of e before it
 // returns. It never waits: if the ring is full, or the Log is closed, the line is
 // dropped and counted.
-func (l *Log) Record(shard uint64, e *Entry) {
+func (l *Log) Record(shard uint64, e *handlers.Entry) {
 	from := newRemote(e.Remote)
 	s, pos, ok := l.ring.claim()
 	if !ok {
 		l.dropped.Add(shard, 1)
 		return
 	}
-	s.buf = e.appendLine(s.buf[:0], from)
+	s.buf = appendLine(s.buf[:0], e, from)
 	s.publish(pos)
 
 	// The writer waits for the first line after a pause, and then, as it lets lines

@@ -15,6 +15,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"pinion/handlers"
 	"pinion/internal/stats"
 )
 
@@ -72,8 +73,8 @@ func (f fixture) count(name string) int {
 	return -1
 }
 
-func entry() *Entry {
-	return &Entry{
+func entry() *handlers.Entry {
+	return &handlers.Entry{
 		Time:     time.Date(2026, 1, 2, 15, 4, 5, 678e6, time.UTC),
 		Duration: 45*time.Microsecond + 999, Handler: "users", Method: "GET",
 		Path: []byte("/api/users"), Query: []byte("ids=1,2"), RequestID: []byte("r-1"),
@@ -82,7 +83,7 @@ func entry() *Entry {
 }
 
 // line records e alone and returns what is written.
-func line(t *testing.T, e *Entry) string {
+func line(t *testing.T, e *handlers.Entry) string {
 	t.Helper()
 	var out bytes.Buffer
 	f := start(t, Config{Mode: All(), Out: &out})

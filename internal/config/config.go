@@ -29,6 +29,8 @@ type Config struct {
 	Command  Command
 	Warnings []string // each one line, to be logged once the logger is there
 
+	sources map[string]string // by flag, where its value was given
+
 	Addr   string       // -addr, as listen.Parse reads it
 	Admin  string       // -admin, likewise; empty: no private port
 	CPUs   affinity.Set // -cpus; empty: all allowed
@@ -119,8 +121,24 @@ func Parse(args, environ []string, stdout io.Writer) (Config, error) {
 		if err := apply(given, settings); err != nil {
 			return Config{}, err
 		}
+		for _, g := range given {
+			if cfg.sources == nil {
+				cfg.sources = make(map[string]string)
+			}
+			cfg.sources[g.name] = g.source
+		}
 	}
 	return cfg, nil
+}
+
+// Wrong is a UsageError about the value of a flag that turned out wrong only when it
+// was used. It names the place the value came from.
+func (c *Config) Wrong(flag string, err error) error {
+	source, given := c.sources[flag]
+	if !given {
+		source = "-" + flag
+	}
+	return &UsageError{Source: source, Err: err}
 }
 
 // given is a value somebody wrote.

@@ -155,8 +155,16 @@ func TestSourcesAndOrder(t *testing.T) {
 			if got != v.print[winner] {
 				t.Errorf("%s, sources %03b: %s = %s, want %s", name, sources, v.field, got, v.print[winner])
 			}
+			// A late complaint names the winner.
+			late := cfg.Wrong(name, errors.New("no good")).Error()
+			if sources&6 == 0 && !strings.Contains(late, "pinion.yaml:1: "+name) ||
+				sources&6 == 2 && !strings.HasPrefix(late, "PINION_") ||
+				sources&4 != 0 && !strings.HasPrefix(late, "-"+name+": ") {
+				t.Errorf("%s, sources %03b: %s", name, sources, late)
+			}
 			// Nothing else may have changed.
 			want := defaults()
+			cfg.sources = nil
 			want.File = path
 			reflect.ValueOf(&want).Elem().FieldByName(v.field).Set(reflect.ValueOf(cfg).FieldByName(v.field))
 			if !reflect.DeepEqual(cfg, want) {

@@ -16,10 +16,14 @@ type UsageError struct {
 
 // Error is one line, whatever the user wrote.
 func (e *UsageError) Error() string {
-	s := e.Err.Error()
 	if e.Source != "" {
-		s = e.Source + ": " + s
+		return OneLine(e.Source + ": " + e.Err.Error())
 	}
+	return OneLine(e.Err.Error())
+}
+
+// OneLine replaces the control characters of s, line breaks among them, by spaces.
+func OneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
 			return ' '

@@ -6,10 +6,12 @@
 // needs and fasthttp leaves to its caller: running out of descriptors pauses
 // accepting instead of ending the server; an error answer is not lost to a
 // reset when the client is still sending; a graceful stop that runs out of time
-// closes what is left; and every protocol error has the shape of the others.
+// closes what is left; and a connection that is one too many, or a body that is
+// announced as too large, is refused in the caller's words.
 //
 // # Lifecycle
 //
 // NewFastHTTP, then Serve once, which blocks; then Shutdown once, from another
-// goroutine, which makes Serve return nil.
+// goroutine, which makes Serve return nil. Shutdown may come first: then Serve
+// returns at once.
 package transport

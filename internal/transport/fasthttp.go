@@ -2,18 +2,28 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
+	"sync"
+	"syscall"
 
 	"github.com/valyala/fasthttp"
 )
+
+// defaultMaxConns is fasthttp's own.
+const defaultMaxConns = fasthttp.DefaultConcurrency
 
 // FastHTTP serves by fasthttp.Server: a goroutine for each connection.
 type FastHTTP struct {
 	server *fasthttp.Server
 	conns  *tracker
-	log    *slog.Logger
+	cfg    Config
+
+	mu      sync.Mutex
+	ln      *listener
+	stopped bool
 }
 
 var _ Transport = (*FastHTTP)(nil)
@@ -23,20 +33,26 @@ func NewFastHTTP(c Config) *FastHTTP {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
+	if c.MaxConns <= 0 {
+		c.MaxConns = defaultMaxConns
+	}
 	return &FastHTTP{
 		conns: newTracker(),
-		log:   c.Logger,
+		cfg:   c,
 		server: &fasthttp.Server{
 			Name:               "pinion",
 			Handler:            c.Handler,
-			ErrorHandler:       lingering(c.ErrorHandler),
+			ErrorHandler:       onError(c.ErrorHandler),
+			ExpectHandler:      onExpect(c),
 			ReadTimeout:        c.ReadTimeout,
 			WriteTimeout:       c.WriteTimeout,
 			IdleTimeout:        c.IdleTimeout,
 			ReadBufferSize:     c.MaxHeaderBytes,
 			MaxRequestBodySize: c.MaxBodyBytes,
-			Concurrency:        c.MaxConns,
 
+			// The listener refuses what is too many, in our words; a
+			// connection it has just let go may still have its goroutine.
+			Concurrency: 2 * c.MaxConns,
 			// Answers given while stopping say Connection: close.
 			CloseOnShutdown: true,
 			// An endpoint names its type, or has no body.
@@ -50,10 +66,13 @@ func NewFastHTTP(c Config) *FastHTTP {
 	}
 }
 
-// lingering marks the connection of an error answer: its client may still be
-// sending.
-func lingering(h func(*fasthttp.RequestCtx, error)) func(*fasthttp.RequestCtx, error) {
+// onError leaves clients that are gone alone, and marks the connections of the
+// others: they may still be sending.
+func onError(h func(*fasthttp.RequestCtx, error)) func(*fasthttp.RequestCtx, error) {
 	return func(ctx *fasthttp.RequestCtx, err error) {
+		if errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
+			return // no request, and nobody to answer
+		}
 		if c, ok := ctx.Conn().(*conn); ok {
 			c.linger.Store(true)
 		}
@@ -61,9 +80,32 @@ func lingering(h func(*fasthttp.RequestCtx, error)) func(*fasthttp.RequestCtx, e
 	}
 }
 
+// onExpect answers Expect: 100-continue. A body that is too large is refused
+// before it is sent, which is what the header is for (RFC 9110, 10.1.1).
+func onExpect(c Config) func(*fasthttp.RequestCtx) int {
+	return func(ctx *fasthttp.RequestCtx) int {
+		if c.MaxBodyBytes <= 0 || ctx.Request.Header.ContentLength() <= c.MaxBodyBytes {
+			return fasthttp.StatusContinue
+		}
+		c.ErrorHandler(ctx, fasthttp.ErrBodyTooLarge)
+		return ctx.Response.StatusCode()
+	}
+}
+
 // Serve implements [Transport].
 func (t *FastHTTP) Serve(ln net.Listener) error {
-	if err := t.server.Serve(&listener{Listener: ln, conns: t.conns, log: t.log}); err != nil {
+	l := &listener{
+		Listener: ln, conns: t.conns, log: t.cfg.Logger,
+		maxConns: t.cfg.MaxConns, overload: t.cfg.Overload,
+	}
+	t.mu.Lock()
+	t.ln = l
+	stopped := t.stopped
+	t.mu.Unlock()
+	if stopped {
+		return l.Close()
+	}
+	if err := t.server.Serve(l); err != nil {
 		return fmt.Errorf("serve %s: %w", ln.Addr(), err)
 	}
 	return nil
@@ -71,6 +113,17 @@ func (t *FastHTTP) Serve(ln net.Listener) error {
 
 // Shutdown implements [Transport].
 func (t *FastHTTP) Shutdown(ctx context.Context) error {
+	// fasthttp knows a listener only once Serve runs, and its own shutdown
+	// does nothing before: close the listener here, and for good.
+	t.mu.Lock()
+	t.stopped = true
+	l := t.ln
+	t.mu.Unlock()
+	if l != nil {
+		if err := l.Close(); err != nil {
+			t.cfg.Logger.Warn("closing the listener", "error", err)
+		}
+	}
 	err := t.server.ShutdownWithContext(ctx)
 	if err == nil {
 		return nil

@@ -31,7 +31,12 @@ type Config struct {
 	// ErrorHandler answers what could not be read as a request. Required.
 	ErrorHandler func(ctx *fasthttp.RequestCtx, err error)
 
-	// ReadTimeout is the time from a request's first byte to its last.
+	// Overload makes the bytes that a connection beyond MaxConns is sent
+	// before it is closed: a whole HTTP/1.1 response. Default nil: none.
+	Overload func() []byte
+
+	// ReadTimeout is the time from a request's first byte to its last; for
+	// the first request of a connection it begins when that is accepted.
 	ReadTimeout time.Duration
 
 	// WriteTimeout is the time an answer may take to be accepted by the peer.
@@ -48,8 +53,8 @@ type Config struct {
 	// MaxBodyBytes is the largest request body. Default 4 MiB.
 	MaxBodyBytes int
 
-	// MaxConns is how many connections are served at once; more are answered
-	// with 503 and closed. Default 262,144.
+	// MaxConns is how many connections are served at once; more get Overload
+	// and are closed. Default 262,144.
 	MaxConns int
 
 	// Logger tells of what goes wrong with connections. Default

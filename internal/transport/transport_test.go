@@ -56,7 +56,8 @@ func serve(t *testing.T, wrap func(net.Listener) net.Listener, h fasthttp.Reques
 			ctx.SetStatusCode(fasthttp.StatusBadRequest)
 		},
 		ReadTimeout: patience, WriteTimeout: patience, IdleTimeout: patience,
-		MaxHeaderBytes: 8 << 10, MaxBodyBytes: 64 << 10,
+		MaxHeaderBytes: 8 << 10, MaxBodyBytes: 64 << 10, MaxConns: 4,
+		Overload: func() []byte { return []byte("HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n\r\n") },
 	})
 	go func() { s.ended <- s.Serve(ln) }()
 	t.Cleanup(func() {
@@ -129,8 +130,8 @@ func TestErrorAnswerArrives(t *testing.T) {
 	if _, err := io.WriteString(c, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 800000\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	chunk := make([]byte, 8000)
-	for range 100 {
+	chunk := make([]byte, 80000)
+	for range 10 {
 		if _, err := c.Write(chunk); err != nil {
 			t.Fatalf("the server stopped reading: %v", err)
 		}
@@ -138,6 +139,115 @@ func TestErrorAnswerArrives(t *testing.T) {
 	}
 	if got := statusLine(t, c); got != "HTTP/1.1 413 Request Entity Too Large" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestOverload fills the server with idle connections.
+func TestOverload(t *testing.T) {
+	s := serve(t, nil, ok)
+	for range 4 {
+		c := dial(t, s.addr)
+		if _, err := io.WriteString(c, get); err != nil {
+			t.Fatal(err)
+		}
+		if got := statusLine(t, c); got != "HTTP/1.1 200 OK" {
+			t.Fatalf("got %q", got)
+		}
+	}
+	if got := statusLine(t, dial(t, s.addr)); got != "HTTP/1.1 503 Service Unavailable" {
+		t.Errorf("one too many got %q", got)
+	}
+}
+
+// TestExpectTooLarge: a body that would be refused is not asked for.
+func TestExpectTooLarge(t *testing.T) {
+	s := serve(t, nil, ok)
+	for length, want := range map[string]string{
+		"65536": "HTTP/1.1 100 Continue",
+		"65537": "HTTP/1.1 413 Request Entity Too Large",
+	} {
+		c := dial(t, s.addr)
+		if _, err := io.WriteString(c, "POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: "+length+"\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		if got := statusLine(t, c); got != want {
+			t.Errorf("length %s: got %q, want %q", length, got, want)
+		}
+		_ = c.Close()
+	}
+}
+
+// TestResetIsNoRequest: a probe that connects and resets is not an error that
+// anybody answers, counts or logs.
+func TestResetIsNoRequest(t *testing.T) {
+	failures := make(chan error, 1)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := ln.Addr().String()
+	s := transport.NewFastHTTP(transport.Config{
+		Handler:      ok,
+		ErrorHandler: func(_ *fasthttp.RequestCtx, err error) { failures <- err },
+	})
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ln) }()
+	c := dial(t, addr)
+	if err := c.(*net.TCPConn).SetLinger(0); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	// Connections are accepted in order: this answer comes after the other one
+	// was taken in.
+	next := dial(t, addr)
+	if _, err := io.WriteString(next, get); err != nil {
+		t.Fatal(err)
+	}
+	statusLine(t, next)
+	for deadline := time.Now().Add(patience); s.Connections() > 1 && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
+	_ = next.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := s.Shutdown(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-failures:
+		t.Errorf("it was taken for a request: %v", err)
+	default:
+	}
+}
+
+// TestShutdownBeforeServe: a signal may come before the goroutine that serves
+// has run at all.
+func TestShutdownBeforeServe(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := transport.NewFastHTTP(transport.Config{Handler: ok, ErrorHandler: func(*fasthttp.RequestCtx, error) {}})
+	if err := s.Shutdown(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ln) }()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(patience):
+		t.Fatal("Serve goes on after Shutdown")
+	}
+	if _, err := net.Dial("tcp", ln.Addr().String()); err == nil {
+		t.Error("something still listens")
 	}
 }
 

@@ -19,7 +19,7 @@ type source struct {
 
 func newSources(reg *stats.Registry) (sql, attributes, members source) {
 	requests := reg.Counter("source_requests_total",
-		"Calls of a source, by result: ok, error, or canceled by the caller.", "source", "result")
+		"Calls of a source, by result: ok, error, or canceled because the caller left or had too little time.", "source", "result")
 	duration := reg.Histogram("source_duration_seconds",
 		"Time a source took to answer or to fail.",
 		[]float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}, "source")
@@ -49,15 +49,19 @@ func ask[T any](ctx context.Context, src *source, shard uint64, f func(context.C
 			err = panicError(p)
 		}
 		src.duration.Observe(shard, time.Since(start))
-		switch {
+		switch cause := context.Cause(ctx); {
 		case err == nil || errors.Is(err, ErrNotFound):
 			src.ok.Add(shard, 1)
-		case ctx.Err() == nil:
+		case cause == nil:
 			src.failed.Add(shard, 1)
 			err = unavailable(src.name, err)
-		case errors.Is(context.Cause(ctx), errLoadTimeout):
+		case errors.Is(cause, errLoadTimeout):
 			src.failed.Add(shard, 1)
 			err = unavailable(src.name, errLoadTimeout)
+		case errors.Is(cause, context.DeadlineExceeded):
+			// A limit of ours, which the source did not meet.
+			src.failed.Add(shard, 1)
+			err = ctx.Err()
 		default:
 			src.canceled.Add(shard, 1)
 			err = ctx.Err()
