@@ -11,7 +11,7 @@ TARGETS := linux/amd64 linux/arm64 darwin/arm64
 ARGS     ?=
 FUZZTIME ?= 10s
 
-# One static binary, and the same compiled packages for build and tests.
+# Without cgo the binary is static, and needs no C compiler.
 export CGO_ENABLED := 0
 
 .DEFAULT_GOAL := help

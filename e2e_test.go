@@ -100,17 +100,22 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// wait returns the first submatch of pattern as soon as it was printed.
-func (l *lines) wait(t *testing.T, pattern string) string {
+// wait returns the first submatch of pattern as soon as it was printed. It
+// pokes the server meanwhile.
+func (l *lines) wait(t *testing.T, pattern string, poke ...func()) string {
 	t.Helper()
 	re := regexp.MustCompile(pattern)
 	timeout := time.After(patience)
 	for {
+		for _, f := range poke {
+			f()
+		}
 		if m := re.FindStringSubmatch(l.String()); m != nil {
 			return m[len(m)-1]
 		}
 		select {
 		case <-l.seen:
+		case <-time.After(100 * time.Millisecond):
 		case <-l.gone:
 			t.Fatalf("it ended without %q; this was printed:\n%s", pattern, l.String())
 		case <-timeout:
@@ -527,6 +532,53 @@ func TestCannotStart(t *testing.T) {
 	fails(t, 1, corrupt, "-db", "sqlite:"+corrupt, "-addr", "127.0.0.1:0", "-admin", "")
 	fails(t, 1, "/proc/no where/x.db", "-db", "sqlite:/proc/no\nwhere/x.db", "-addr", "127.0.0.1:0", "-admin", "")
 	fails(t, 1, "/proc/nowhere/x.db", "-db", "sqlite:/proc/nowhere/x.db", "-addr", "127.0.0.1:0", "-admin", "")
+}
+
+// TestReadOnlyDatabase: a database that can be read but not written is told at
+// the start, not by the first write that fails.
+func TestReadOnlyDatabase(t *testing.T) {
+	dir := t.TempDir()
+	db := filepath.Join(dir, "ro.db")
+	stop(t, start(t, "-db", "sqlite:"+db, "-demo", "5"))
+	if err := os.Chmod(db, 0o444); err != nil {
+		t.Fatal(err)
+	}
+	cmd := command(t, "-db", "sqlite:"+db, "-addr", "127.0.0.1:0", "-admin", "")
+	if os.Getuid() == 0 { // who may write to everything
+		for d := dir; d != os.TempDir() && d != "/"; d = filepath.Dir(d) {
+			if err := os.Chmod(d, 0o777); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Chmod(binaryDir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		asNobody(cmd)
+	}
+	cmd.Dir = "/"
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 1 || !bytes.Contains(out, []byte("server: open database "+db)) {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// TestDatabaseRemoved: a file that is gone takes what is written with it, so
+// the server is no longer ready.
+func TestDatabaseRemoved(t *testing.T) {
+	db := filepath.Join(t.TempDir(), "users.db")
+	p := start(t, "-db", "sqlite:"+db)
+	if status, _ := do(t, "GET", p.url+"/ready", ""); status != 200 {
+		t.Fatalf("ready: %d", status)
+	}
+	if err := os.Remove(db); err != nil {
+		t.Fatal(err)
+	}
+	p.stderr.wait(t, `not ready: database unreachable`, func() { do(t, "GET", p.url+"/ready", "") })
+	if status, body := do(t, "GET", p.url+"/ready", ""); status != 503 {
+		t.Errorf("ready without a file: %d %s", status, body)
+	}
+	stop(t, p)
 }
 
 // fails runs the server and expects it to end with code after one line.

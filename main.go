@@ -47,6 +47,10 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 	}
 	// A reader of our output that goes away is no reason to stop serving.
 	signal.Ignore(syscall.SIGPIPE)
+	tokens, err := loadTokens(cfg)
+	if err != nil {
+		return fail(stderr, cfg.Wrong("tokens", err))
+	}
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: cfg.LogLevel}))
 	if err := pin(cfg.CPUs, log); err != nil {
 		return fail(stderr, cfg.Wrong("cpus", err))
@@ -61,7 +65,7 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 	defer restore()
 	context.AfterFunc(stop, restore)
 
-	s := &server{cfg: cfg, log: log, accessLog: stdout}
+	s := &server{cfg: cfg, log: log, tokens: tokens, accessLog: stdout}
 	if err := s.open(stop); err != nil {
 		s.close()
 		if stop.Err() != nil {

@@ -27,6 +27,7 @@ import (
 type server struct {
 	cfg       config.Config
 	log       *slog.Logger
+	tokens    *handlers.Tokens
 	accessLog io.Writer
 
 	stats     *stats.Registry
@@ -43,10 +44,6 @@ type server struct {
 // open acquires everything that can fail before the first request. ctx ends it
 // early. After an error, close lets go of what was acquired.
 func (s *server) open(ctx context.Context) error {
-	tokens, err := loadTokens(s.cfg)
-	if err != nil {
-		return s.cfg.Wrong("tokens", err)
-	}
 	s.stats = stats.NewRegistry(runtime.GOMAXPROCS(0))
 	s.health = health.New(health.Config{Ping: s.canServe, Log: s.log})
 	s.lines = accesslog.New(accesslog.Config{Mode: s.cfg.AccessLog, Out: s.accessLog, Stats: s.stats, Log: s.log})
@@ -78,7 +75,7 @@ func (s *server) open(ctx context.Context) error {
 		LoadTimeout: s.cfg.RequestTimeout * 4 / 5,
 	})
 	api, err := handlers.New(handlers.Options{
-		Users: s.users, Ready: s.health.Check, Tokens: tokens, RequestTimeout: s.cfg.RequestTimeout,
+		Users: s.users, Ready: s.health.Check, Tokens: s.tokens, RequestTimeout: s.cfg.RequestTimeout,
 		AccessLog: s.lines, Stats: s.stats, Logger: s.log,
 	})
 	if err != nil {
@@ -114,6 +111,9 @@ func loadTokens(cfg config.Config) (*handlers.Tokens, error) {
 	defer f.Close() //nolint:errcheck // it was only read
 	if err := tokens.Read(f); err != nil {
 		return nil, fmt.Errorf("%s: %w", cfg.Tokens, err)
+	}
+	if tokens.Empty() {
+		return nil, fmt.Errorf("%s: %w: it lists none", cfg.Tokens, handlers.ErrTokens)
 	}
 	return tokens, nil
 }

@@ -23,4 +23,8 @@
 // 17 ns alone (19), 22 ns on both cores (22), 48 ns with one hint for both
 // (36: sync.Pool wins where hints collide), and 1.0 µs with no allocation right
 // after two collections (20 µs and four allocations).
+//
+// Hints collide where they are ids of connections and connections move between
+// CPUs, as they do on fasthttp.Server; the gain is for hints that are numbers of
+// loops, each on a CPU of its own.
 package ctxpool

@@ -25,6 +25,11 @@ const (
 	// MaxLookupIDs is how many ids POST /api/users/lookup takes.
 	MaxLookupIDs = 1000
 
+	// MaxAnswerBytes bounds the answer to a question for many users. A
+	// thousand ordinary ones have 400 KiB; only users that were made to be
+	// large come near.
+	MaxAnswerBytes = 16 << 20
+
 	// MaxActiveLimit is the largest limit of GET /api/users/active.
 	MaxActiveLimit = 200
 

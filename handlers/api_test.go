@@ -106,6 +106,35 @@ func TestWriteThenRead(t *testing.T) {
 	}
 }
 
+// TestAnswerTooLarge asks for users that were made to be large, within the
+// limits of each.
+func TestAnswerTooLarge(t *testing.T) {
+	f := newFixture(t, fixtureOptions{})
+	var attrs []users.Attribute
+	for i := range 8 {
+		attrs = append(attrs, users.Attribute{Key: fmt.Sprint(i), Value: strings.Repeat("\x01", 1000)}) // six bytes each in JSON
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var ids []string
+	for range 400 {
+		id, err := f.db.Create(ctx, users.NewUser{Name: "n", Email: "a@example.com", Attributes: attrs})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, fmt.Sprint(id))
+	}
+	ask := func(n int) []byte {
+		return f.send(t, request("POST", "/api/users/lookup", `{"ids":[`+strings.Join(ids[:n], ",")+`]}`, jsonBody))
+	}
+	if got := ask(300); !bytes.HasPrefix(got, []byte("HTTP/1.1 200 OK")) {
+		t.Errorf("300 users: %.300s", got)
+	}
+	if got := ask(400); !bytes.HasPrefix(got, []byte("HTTP/1.1 400 ")) || !bytes.Contains(got, []byte("ask for fewer at once")) {
+		t.Errorf("400 users: %.300s", got)
+	}
+}
+
 // TestTimeoutHeader: a bad one is refused whether or not the answer is cached,
 // and a short one only matters when it is not.
 func TestTimeoutHeader(t *testing.T) {
@@ -161,6 +190,46 @@ func TestDegraded(t *testing.T) {
 				t.Errorf("%s, %s: invalid JSON: %s", target, pass, body)
 			}
 		}
+	}
+}
+
+// hanging is a member service that never answers.
+type hanging struct{}
+
+func (hanging) Members(ctx context.Context, _ []int64) (map[int64]users.Member, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// TestSourceHangs: waiting for a part must not cost the whole answer.
+func TestSourceHangs(t *testing.T) {
+	f := newFixture(t, fixtureOptions{members: hanging{}, workTime: time.Second})
+	for range 2 {
+		got := f.send(t, request("GET", "/api/users/1", ""))
+		if !bytes.HasPrefix(got, []byte("HTTP/1.1 200")) || !bytes.HasSuffix(got, []byte(`"member":null,"degraded":["member"]}`)) {
+			t.Errorf("got %s", got)
+		}
+		time.Sleep(time.Second) // what is degraded is cached for less
+	}
+}
+
+// TestOverload: what one connection too many is sent is a whole answer.
+func TestOverload(t *testing.T) {
+	f := newFixture(t, fixtureOptions{})
+	var resp fasthttp.Response
+	if err := resp.Read(newReader(f.api.Overload())); err != nil {
+		t.Fatal(err)
+	}
+	var problem struct {
+		Status    int
+		RequestID string `json:"request_id"`
+	}
+	if err := json.Unmarshal(resp.Body(), &problem); err != nil {
+		t.Fatal(err)
+	}
+	if resp.StatusCode() != 503 || problem.Status != 503 || problem.RequestID == "" || !resp.ConnectionClose() ||
+		len(resp.Header.Peek("Date")) == 0 || string(resp.Header.ContentType()) != "application/problem+json" {
+		t.Errorf("got %s%s", resp.Header.String(), resp.Body())
 	}
 }
 
@@ -283,7 +352,8 @@ func TestAccessLogEntry(t *testing.T) {
 	if e := log.entries[1]; e.Handler != "not_found" || e.Method != "_OTHER" || e.Status != 404 {
 		t.Errorf("entry of an unknown method: %+v", e)
 	}
-	if e := log.entries[2]; e.Handler != "bad_request" || e.Status != 400 || e.Time.IsZero() {
+	if e := log.entries[2]; e.Handler != "bad_request" || e.Status != 400 || e.Time.IsZero() ||
+		e.Method != "_OTHER" || len(e.Path) != 0 {
 		t.Errorf("entry of a malformed request: %+v", e)
 	}
 }
@@ -308,7 +378,7 @@ func TestDurations(t *testing.T) {
 	}
 	want := map[string]uint64{
 		"ping GET 200": 2, "ping HEAD 200": 1, "user GET 200": 1, "user GET 404": 1, "user GET 400": 1,
-		"method_not_allowed PUT 405": 1, "not_found _OTHER 404": 1, "bad_request GET 400": 1,
+		"method_not_allowed PUT 405": 1, "not_found _OTHER 404": 1, "bad_request _OTHER 400": 1,
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got  %v\nwant %v", got, want)

@@ -172,11 +172,31 @@ func timeValue(v codec.Value) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	t, err := time.Parse(time.RFC3339, codec.StringView(text))
-	if err != nil {
+	return parseTime(text)
+}
+
+// parseTime reads a time as RFC 3339, section 5.6, writes it, and no other:
+// time.Parse would take 3:04:05 and offsets of a day. Letters may be small.
+func parseTime(text []byte) (time.Time, error) {
+	t, err := time.Parse(time.RFC3339, string(bytes.ToUpper(text)))
+	if err != nil || !strictTime(text) {
 		return t, badRequest("must be a time as in RFC 3339: 2026-01-02T15:04:05Z")
 	}
 	return t.UTC(), nil
+}
+
+// strictTime refuses what time.Parse lets through: an hour of one digit, a
+// comma before the fraction, an offset beyond 23:59.
+func strictTime(text []byte) bool {
+	const seconds = len("2026-01-02T15:04:05")
+	if len(text) <= seconds || text[len("2026-01-02T15")] != ':' || text[seconds] == ',' {
+		return false
+	}
+	offset := text[len(text)-min(len(text), len("+00:00")):]
+	if offset[0] != '+' && offset[0] != '-' {
+		return true // it ends in Z
+	}
+	return string(offset[1:3]) < "24" && string(offset[4:]) < "60"
 }
 
 // attributes reads an object of strings, sorted by key.

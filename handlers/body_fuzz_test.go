@@ -14,6 +14,7 @@ func FuzzBody(f *testing.F) {
 		`{"name":"Ana","email":"a@example.com","status":0,"city_id":9223372036854775807,"attributes":{"a":"b"}}`,
 		`{"last_login_at":"2026-01-02T15:04:05.999999999+14:00","address":"\ud83d\ude00"}`,
 		`{"last_login_at":"0000-01-01T00:00:00Z"}`,
+		`{"last_login_at":"2026-01-02t03:04:05z"}`,
 		`{"ids":[1,2,9223372036854775807]}`,
 		`{"ids":[0]}`,
 		`{"ids":[[]]}`,

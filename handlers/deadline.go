@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"time"
 
@@ -45,7 +46,11 @@ func (l limit) within(ctx *fasthttp.RequestCtx, work func(context.Context) error
 	}
 	c, cancel := context.WithDeadlineCause(context.Background(), ctx.Time().Add(l.time), cause)
 	defer cancel()
-	return work(c)
+	err := work(c)
+	if l.byCaller && errors.Is(err, context.DeadlineExceeded) {
+		return errLate
+	}
+	return err
 }
 
 // ask is limit and within for an endpoint that has nothing cached to answer.

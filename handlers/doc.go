@@ -22,9 +22,9 @@
 //     application/problem+json (RFC 9457) in one place, problem.go.
 //  4. The request is measured and, when the access log wants it, logged.
 //
-// A request answered from the L1 cache allocates nothing. One user is sent
-// from the cached bytes themselves; several are appended into the response's
-// own pooled buffer.
+// A user found in the L1 cache is answered without an allocation. One is sent
+// from the cached bytes themselves; several are appended into a pooled
+// buffer that returns when the answer is written.
 //
 // # Caveats
 //

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -15,7 +16,8 @@ import (
 func (a *API) tellFailure(ctx *fasthttp.RequestCtx, id []byte, status int, err error) {
 	level := slog.LevelError
 	if status != fasthttp.StatusInternalServerError {
-		if status < fasthttp.StatusInternalServerError || !a.failures.allow(time.Now()) {
+		// errLate itself is a caller that had too little time.
+		if status < fasthttp.StatusInternalServerError || errors.Is(err, errLate) || !a.failures.allow(time.Now()) {
 			return
 		}
 		level = slog.LevelWarn

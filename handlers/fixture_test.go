@@ -39,6 +39,7 @@ type fixtureOptions struct {
 	tokens   *handlers.Tokens   // instead of token123
 	prepare  func(*fixture)     // runs when all is set up
 	readTime time.Duration      // the read timeout, if not patience
+	workTime time.Duration      // the request timeout, if not the default
 	log      handlers.AccessLog
 	logger   *slog.Logger
 }
@@ -78,7 +79,7 @@ func newFixture(t testing.TB, o fixtureOptions) *fixture {
 	if o.logger == nil {
 		o.logger = slog.New(slog.DiscardHandler)
 	}
-	f.users = users.NewService(users.Config{Rows: f.db, Attributes: f.db, Members: o.members, Stats: f.stats})
+	f.users = users.NewService(users.Config{Rows: f.db, Attributes: f.db, Members: o.members, LoadTimeout: o.workTime * 4 / 5, Stats: f.stats})
 	t.Cleanup(f.users.Close)
 	f.health = health.New(health.Config{Ping: f.users.Ready, Log: o.logger})
 	f.health.SetReady()
@@ -88,6 +89,7 @@ func newFixture(t testing.TB, o fixtureOptions) *fixture {
 	}
 	f.api, err = handlers.New(handlers.Options{
 		Users: f.users, Ready: f.health.Check, Tokens: o.tokens, Stats: f.stats, AccessLog: o.log, Logger: o.logger,
+		RequestTimeout: o.workTime,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -76,7 +76,7 @@ func (a *API) run(ctx *fasthttp.RequestCtx, e *endpoint, id int64) {
 	if err != nil {
 		a.fail(ctx, err)
 	}
-	a.finish(ctx, e, ctx.Time(), false)
+	a.finish(ctx, e, ending{start: ctx.Time(), parsed: true})
 }
 
 // recovered turns a panic into a 500. fasthttp does not: there, one panicking
@@ -93,15 +93,21 @@ func (a *API) recovered(ctx *fasthttp.RequestCtx, e *endpoint) {
 	a.fail(ctx, fmt.Errorf("handler %s panicked: %v\n%s", e.name, cause, debug.Stack()))
 	// What the handler left half done is unknown: do not reuse the connection.
 	ctx.SetConnectionClose()
-	a.finish(ctx, e, ctx.Time(), true)
+	a.finish(ctx, e, ending{start: ctx.Time(), parsed: true, panicked: true})
 }
 
-// finish measures and logs a request that arrived at start and whose answer is
-// built.
-func (a *API) finish(ctx *fasthttp.RequestCtx, e *endpoint, start time.Time, panicked bool) {
+// ending is what the request itself does not tell about its end.
+type ending struct {
+	start    time.Time
+	parsed   bool // its head is known
+	panicked bool
+}
+
+// finish measures and logs a request whose answer is built.
+func (a *API) finish(ctx *fasthttp.RequestCtx, e *endpoint, end ending) {
 	shard := ctx.ConnID()
 	status := ctx.Response.StatusCode()
-	took := time.Since(start)
+	took := time.Since(end.start)
 	e.series.observe(shard, status, took)
 	if a.observe.log == nil || !a.observe.log.Wants(shard, status) {
 		return
@@ -109,9 +115,11 @@ func (a *API) finish(ctx *fasthttp.RequestCtx, e *endpoint, start time.Time, pan
 	s := a.scratch.Get(shard)
 	defer a.scratch.Put(shard, s)
 	s.entry = Entry{
-		Time: start, Duration: took, Handler: e.name, Method: e.method, Status: status,
-		Path: ctx.Request.URI().PathOriginal(), Query: ctx.Request.URI().QueryString(),
-		RequestID: requestID(ctx), Bytes: len(ctx.Response.Body()), Remote: ctx.RemoteAddr(), Panic: panicked,
+		Time: end.start, Duration: took, Handler: e.name, Method: e.method, Status: status,
+		RequestID: requestID(ctx), Bytes: len(ctx.Response.Body()), Remote: ctx.RemoteAddr(), Panic: end.panicked,
+	}
+	if end.parsed {
+		s.entry.Path, s.entry.Query = ctx.Request.URI().PathOriginal(), ctx.Request.URI().QueryString()
 	}
 	a.observe.log.Record(shard, &s.entry)
 }

@@ -42,6 +42,7 @@ var (
 	errNotFound   = &problem{status: fasthttp.StatusNotFound, detail: "there is nothing at this path"}
 	errNotAllowed = &problem{status: fasthttp.StatusMethodNotAllowed, detail: "this path does not take this method; see Allow"}
 	errMalformed  = badRequest("the request is not valid HTTP")
+	errLate       = &problem{status: fasthttp.StatusGatewayTimeout, detail: "the answer did not come within the time this request had"}
 	errBadID      = badRequest("an id is a positive 64-bit integer in plain digits")
 )
 
@@ -66,7 +67,7 @@ func problemOf(err error) *problem {
 	case errors.As(err, &typ):
 		return badRequest(typ.Error())
 	case errors.Is(err, context.DeadlineExceeded):
-		return &problem{status: fasthttp.StatusGatewayTimeout, detail: "the answer did not come within the time this request had"}
+		return errLate
 	case errors.Is(err, users.ErrUnavailable), errors.Is(err, context.Canceled):
 		return &problem{
 			status: fasthttp.StatusServiceUnavailable, detail: "a source of this answer cannot be reached; try again",
@@ -120,10 +121,16 @@ func (a *API) Overload() []byte {
 // ServeError answers a request that the transport could not read. It belongs
 // in fasthttp.Server.ErrorHandler; the transport closes the connection.
 func (a *API) ServeError(ctx *fasthttp.RequestCtx, err error) {
-	e := a.badRequest.pick(ctx)
+	// What could not be read has no method and no path, although fasthttp's
+	// defaults would say GET /.
+	parsed := len(ctx.Request.Header.RawHeaders()) > 0
+	e := a.badRequest.other()
+	if parsed {
+		e = a.badRequest.pick(ctx)
+	}
 	a.fail(ctx, transportProblem(err))
 	// Not ctx.Time: it still is that of the connection's request before.
-	a.finish(ctx, e, time.Now(), false)
+	a.finish(ctx, e, ending{start: time.Now(), parsed: parsed})
 }
 
 // transportProblem maps the errors of fasthttp.Server while it reads.

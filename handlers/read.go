@@ -3,9 +3,8 @@ package handlers
 import (
 	"bytes"
 	"context"
+	"slices"
 	"strconv"
-	"strings"
-	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -28,15 +27,13 @@ func (a *API) getUser(ctx *fasthttp.RequestCtx, id int64) error {
 	if f.Missing() {
 		return users.ErrNotFound
 	}
-	writeUser(ctx, f)
+	a.writeUser(ctx, f)
 	return nil
 }
 
 // loadUser asks the sources for a user that is not cached.
 func (a *API) loadUser(ctx *fasthttp.RequestCtx, l limit, id int64) (*users.Fragment, error) {
-	s := a.scratch.Get(ctx.ConnID())
-	defer a.scratch.Put(ctx.ConnID(), s)
-	s.batch.Shard = ctx.ConnID()
+	s := a.lend(ctx)
 	s.batch.IDs = append(s.batch.IDs, id)
 	err := l.within(ctx, func(work context.Context) error { return a.users.Load(work, &s.batch) })
 	if err != nil {
@@ -47,15 +44,16 @@ func (a *API) loadUser(ctx *fasthttp.RequestCtx, l limit, id int64) (*users.Frag
 
 // writeUser sends one user. A whole one goes out as the cached bytes
 // themselves; one that lacks a source gets that said as its last key.
-func writeUser(ctx *fasthttp.RequestCtx, f *users.Fragment) {
-	ctx.Response.Header.SetContentType(contentJSON)
+func (a *API) writeUser(ctx *fasthttp.RequestCtx, f *users.Fragment) {
+	json := f.JSON()
 	if f.Degraded() == 0 {
-		ctx.Response.SetBodyRaw(f.JSON())
+		ctx.Response.Header.SetContentType(contentJSON)
+		ctx.Response.SetBodyRaw(json)
 		return
 	}
-	json := f.JSON()
-	body := append(ctx.Response.SwapBody(nil), json[:len(json)-1]...)
-	ctx.Response.SwapBody(appendDegraded(body, f.Degraded()))
+	s := a.lend(ctx)
+	s.body = appendDegraded(append(s.body, json[:len(json)-1]...), f.Degraded())
+	s.send(ctx)
 }
 
 // getUsers answers GET /api/users?ids=1,2,3.
@@ -67,8 +65,7 @@ func (a *API) getUsers(ctx *fasthttp.RequestCtx, _ int64) error {
 	if len(text) == 0 {
 		return badRequest("ids is required: ?ids=1,2,3")
 	}
-	s := a.scratch.Get(ctx.ConnID())
-	defer a.scratch.Put(ctx.ConnID(), s)
+	s := a.lend(ctx)
 	if s.batch.IDs, err = appendIDs(s.batch.IDs, text, "ids", MaxQueryIDs); err != nil {
 		return err
 	}
@@ -77,8 +74,7 @@ func (a *API) getUsers(ctx *fasthttp.RequestCtx, _ int64) error {
 
 // lookupUsers answers POST /api/users/lookup.
 func (a *API) lookupUsers(ctx *fasthttp.RequestCtx, _ int64) error {
-	s := a.scratch.Get(ctx.ConnID())
-	defer a.scratch.Put(ctx.ConnID(), s)
+	s := a.lend(ctx)
 	root, err := decodeBody(ctx, &s.decoder)
 	if err != nil {
 		return err
@@ -95,7 +91,6 @@ func (a *API) answerBatch(ctx *fasthttp.RequestCtx, s *scratch) error {
 	if err != nil {
 		return err
 	}
-	s.batch.Shard = ctx.ConnID()
 	s.batch.IDs = s.distinct(s.batch.IDs)
 	if !a.users.Cached(&s.batch) {
 		err := l.within(ctx, func(work context.Context) error { return a.users.Load(work, &s.batch) })
@@ -103,8 +98,10 @@ func (a *API) answerBatch(ctx *fasthttp.RequestCtx, s *scratch) error {
 			return err
 		}
 	}
-	ctx.Response.Header.SetContentType(contentJSON)
-	body, degraded := appendUsers(ctx.Response.SwapBody(nil), &s.batch)
+	body, degraded, err := appendUsers(s.body, &s.batch)
+	if err != nil {
+		return err
+	}
 	body = append(body, `,"missing":[`...)
 	n := 0
 	for i, f := range s.batch.Fragments {
@@ -117,8 +114,8 @@ func (a *API) answerBatch(ctx *fasthttp.RequestCtx, s *scratch) error {
 		body = codec.AppendInt(body, s.batch.IDs[i])
 		n++
 	}
-	body = append(body, ']')
-	ctx.Response.SwapBody(appendDegraded(body, degraded))
+	s.body = appendDegraded(append(body, ']'), degraded)
+	s.send(ctx)
 	return nil
 }
 
@@ -128,16 +125,17 @@ func (a *API) activeUsers(ctx *fasthttp.RequestCtx, _ int64) error {
 	if err != nil {
 		return err
 	}
-	s := a.scratch.Get(ctx.ConnID())
-	defer a.scratch.Put(ctx.ConnID(), s)
-	s.batch.Shard = ctx.ConnID()
+	s := a.lend(ctx)
 	err = a.ask(ctx, func(work context.Context) error { return a.users.Active(work, q, &s.batch) })
 	if err != nil {
 		return err
 	}
-	ctx.Response.Header.SetContentType(contentJSON)
-	body, degraded := appendUsers(ctx.Response.SwapBody(nil), &s.batch)
-	ctx.Response.SwapBody(appendDegraded(body, degraded))
+	body, degraded, err := appendUsers(s.body, &s.batch)
+	if err != nil {
+		return err
+	}
+	s.body = appendDegraded(body, degraded)
+	s.send(ctx)
 	return nil
 }
 
@@ -159,9 +157,8 @@ func activeQuery(ctx *fasthttp.RequestCtx) (users.ActiveQuery, error) {
 	}
 	if len(since) > 0 {
 		// The + of an offset reaches us as a space unless the caller escaped it.
-		text := strings.ReplaceAll(string(since), " ", "+")
-		if q.Since, err = time.Parse(time.RFC3339, text); err != nil {
-			return q, badRequest("since must be a time as in RFC 3339: 2026-01-02T15:04:05Z")
+		if q.Since, err = parseTime(bytes.ReplaceAll(since, []byte(" "), []byte("+"))); err != nil {
+			return q, badRequest("since " + err.Error())
 		}
 	}
 	limit, err := queryArg(ctx, "limit")
@@ -188,12 +185,13 @@ func (a *API) getAddress(ctx *fasthttp.RequestCtx, id int64) error {
 	if err != nil {
 		return err
 	}
-	ctx.Response.Header.SetContentType(contentJSON)
-	body := append(ctx.Response.SwapBody(nil), `{"id":`...)
+	s := a.lend(ctx)
+	body := append(s.body, `{"id":`...)
 	body = codec.AppendInt(body, id)
 	body = append(body, `,"address":`...)
 	body = codec.AppendString(body, address)
-	ctx.Response.SwapBody(append(body, '}'))
+	s.body = append(body, '}')
+	s.send(ctx)
 	return nil
 }
 
@@ -233,10 +231,19 @@ func appendIDs(dst []int64, text []byte, name string, most int) ([]int64, error)
 	}
 }
 
-// appendUsers appends `{"users":[…]` and leaves the object open.
-func appendUsers(dst []byte, b *users.Batch) ([]byte, users.Degraded) {
+// appendUsers appends `{"users":[…]` and leaves the object open. It grows dst
+// once, and refuses an answer that would be larger than MaxAnswerBytes.
+func appendUsers(dst []byte, b *users.Batch) ([]byte, users.Degraded, error) {
+	const perID = 21 // a comma, and an id among the missing
+	size := 0
+	for _, f := range b.Fragments {
+		size += len(f.JSON()) + perID
+	}
+	if size > MaxAnswerBytes {
+		return dst, 0, badRequest("these users have more than " + strconv.Itoa(MaxAnswerBytes) + " bytes; ask for fewer at once")
+	}
 	var degraded users.Degraded
-	dst = append(dst, `{"users":[`...)
+	dst = append(slices.Grow(dst, size), `{"users":[`...)
 	first := true
 	for _, f := range b.Fragments {
 		if f.Missing() {
@@ -249,7 +256,7 @@ func appendUsers(dst []byte, b *users.Batch) ([]byte, users.Degraded) {
 		dst = append(dst, f.JSON()...)
 		degraded |= f.Degraded()
 	}
-	return append(dst, ']'), degraded
+	return append(dst, ']'), degraded, nil
 }
 
 // appendDegraded names the sources that failed and closes the object.

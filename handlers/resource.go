@@ -138,8 +138,11 @@ func (o outsiders) pick(ctx *fasthttp.RequestCtx) *endpoint {
 	if e := o.find(ctx.Method()); e != nil {
 		return e
 	}
-	return o.endpoints[len(o.endpoints)-1]
+	return o.other()
 }
+
+// other is the endpoint of otherMethod.
+func (o outsiders) other() *endpoint { return o.endpoints[len(o.endpoints)-1] }
 
 // dispatch serves a resource by the request's method.
 func (a *API) dispatch(ctx *fasthttp.RequestCtx, r *resource, id int64) {

@@ -69,9 +69,12 @@ func (t *Tokens) Read(r io.Reader) error {
 	return nil
 }
 
+// Empty reports whether nobody may write.
+func (t *Tokens) Empty() bool { return t == nil || len(t.names) == 0 }
+
 // authorize decides whether a request may write.
 func (t *Tokens) authorize(ctx *fasthttp.RequestCtx) error {
-	if t == nil || len(t.names) == 0 {
+	if t.Empty() {
 		return &problem{status: fasthttp.StatusForbidden, detail: "this server takes no writes: it was started without tokens"}
 	}
 	token, ok := bearer(ctx.Request.Header.Peek(fasthttp.HeaderAuthorization))

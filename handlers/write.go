@@ -41,7 +41,7 @@ func (a *API) createUser(ctx *fasthttp.RequestCtx, _ int64) error {
 	if err != nil {
 		return err
 	}
-	writeUser(ctx, f)
+	a.writeUser(ctx, f)
 	ctx.SetStatusCode(fasthttp.StatusCreated)
 	return nil
 }
@@ -64,7 +64,7 @@ func (a *API) updateUser(ctx *fasthttp.RequestCtx, id int64) error {
 	if err != nil {
 		return err
 	}
-	writeUser(ctx, f)
+	a.writeUser(ctx, f)
 	return nil
 }
 
@@ -88,7 +88,7 @@ func (a *API) readWrite(ctx *fasthttp.RequestCtx, read func(codec.Value) error) 
 		return err
 	}
 	s := a.scratch.Get(ctx.ConnID())
-	defer a.scratch.Put(ctx.ConnID(), s)
+	defer a.scratch.Put(ctx.ConnID(), s) // nothing of it is in the answer
 	root, err := decodeBody(ctx, &s.decoder)
 	if err != nil {
 		return err

@@ -19,6 +19,10 @@ const (
 	MaxAttributes     = 64
 	MaxAttributeKey   = 64
 	MaxAttributeValue = 1024
+
+	// MaxAttributesBytes bounds all keys and values of a user together: they are part
+	// of every answer that has the user.
+	MaxAttributesBytes = 8 << 10
 )
 
 // NewUser is the input of a create.
@@ -172,7 +176,11 @@ func checkAttributes(attrs []Attribute) *FieldError {
 	if len(attrs) > MaxAttributes {
 		return &FieldError{Field: field, Reason: "must be at most " + strconv.Itoa(MaxAttributes)}
 	}
+	total := 0
 	for i, a := range attrs {
+		if total += len(a.Key) + len(a.Value); total > MaxAttributesBytes {
+			return &FieldError{Field: field, Reason: "must be at most " + strconv.Itoa(MaxAttributesBytes) + " bytes together"}
+		}
 		if a.Key == "" {
 			return &FieldError{Field: field, Reason: "must not have an empty key"}
 		}

@@ -136,3 +136,19 @@ func TestPatchEmpty(t *testing.T) {
 		}
 	}
 }
+
+// TestAttributesTogether: each attribute may be within its limits, and all of
+// them too much.
+func TestAttributesTogether(t *testing.T) {
+	u := NewUser{Name: "n", Email: "a@example.com"}
+	for i := range 8 {
+		u.Attributes = append(u.Attributes, Attribute{Key: string(rune('a' + i)), Value: strings.Repeat("v", 1023)})
+	}
+	if err := u.Validate(); err != nil {
+		t.Errorf("8 KiB: %v", err)
+	}
+	u.Attributes[0].Value += "v"
+	if err := u.Validate(); err == nil || err.Error() != "attributes: must be at most 8192 bytes together" {
+		t.Errorf("one byte more: %v", err)
+	}
+}

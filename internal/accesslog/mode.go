@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Mode says which requests get a line. The zero value is off. It implements
-// flag.Value and encoding.TextMarshaler and TextUnmarshaler.
+// Mode says which requests get a line. The zero value is off.
 type Mode struct {
 	kind kind
 	n    uint64 // of sample: one of every n
@@ -63,19 +62,3 @@ func (m Mode) String() string {
 	}
 	return "off"
 }
-
-// Set is UnmarshalText for package flag.
-func (m *Mode) Set(s string) error {
-	parsed, err := ParseMode(s)
-	if err != nil {
-		return err
-	}
-	*m = parsed
-	return nil
-}
-
-// MarshalText is String for encoders.
-func (m Mode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
-
-// UnmarshalText reads what ParseMode reads.
-func (m *Mode) UnmarshalText(text []byte) error { return m.Set(string(text)) }

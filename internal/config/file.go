@@ -11,8 +11,9 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// maxFile is far above any sane file, and below what would hurt to read.
-const maxFile = 1 << 20
+// maxFile is far above any sane file. The parser's time grows with the square of the
+// length: a larger one could take minutes.
+const maxFile = 64 << 10
 
 // slurp is os.ReadFile with a limit.
 func slurp(path string) ([]byte, error) {

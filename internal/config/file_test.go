@@ -87,7 +87,7 @@ func TestFileThatCannotBeRead(t *testing.T) {
 	if err := os.WriteFile(big, []byte(strings.Repeat("#\n", maxFile)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := refused(t, "", nil, []string{"-config", big}), "-config: "+big+" is longer than 1MiB"; got != want {
+	if got, want := refused(t, "", nil, []string{"-config", big}), "-config: "+big+" is longer than 64KiB"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

@@ -251,7 +251,14 @@ type access struct{ v *accesslog.Mode }
 
 func (a access) String() string { return a.v.String() }
 
-func (a access) set(s string) error { return a.v.Set(s) }
+func (a access) set(s string) error {
+	mode, err := accesslog.ParseMode(s)
+	if err != nil {
+		return err
+	}
+	*a.v = mode
+	return nil
+}
 
 // level is the least level that is logged.
 type level struct{ v *slog.Level }

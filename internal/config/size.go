@@ -78,13 +78,3 @@ func (s Size) String() string {
 	}
 	return strconv.FormatInt(int64(s), 10)
 }
-
-// Set is ParseSize for package flag.
-func (s *Size) Set(text string) error {
-	n, err := ParseSize(text)
-	if err != nil {
-		return err
-	}
-	*s = n
-	return nil
-}

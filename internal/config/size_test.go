@@ -1,14 +1,11 @@
 package config
 
 import (
-	"flag"
 	"math"
 	"math/big"
 	"strings"
 	"testing"
 )
-
-var _ flag.Value = new(Size)
 
 func TestSize(t *testing.T) {
 	for s, want := range map[string]Size{
@@ -44,10 +41,6 @@ func TestSizeRefuses(t *testing.T) {
 		if got, err := ParseSize(s); err == nil || !strings.Contains(err.Error(), "more than 64 bits") {
 			t.Errorf("ParseSize(%q) = %d, %v", s, got, err)
 		}
-	}
-	z := 5 * MiB
-	if err := z.Set("x"); err == nil || z != 5*MiB {
-		t.Errorf("Set(x): %v, size %v", err, z)
 	}
 }
 

@@ -15,6 +15,10 @@ import (
 // defaultMaxConns is fasthttp's own.
 const defaultMaxConns = fasthttp.DefaultConcurrency
 
+// reserve is how many of n descriptors are kept for files and sources: without
+// them a server full of clients could not answer any.
+func reserve(n uint64) uint64 { return min(n/4, 256) }
+
 // FastHTTP serves by fasthttp.Server: a goroutine for each connection.
 type FastHTTP struct {
 	server *fasthttp.Server
@@ -36,12 +40,16 @@ func NewFastHTTP(c Config) *FastHTTP {
 	if c.MaxConns <= 0 {
 		c.MaxConns = defaultMaxConns
 	}
+	if n, known := descriptors(); known && uint64(c.MaxConns) > n-reserve(n) {
+		c.MaxConns = int(n - reserve(n))
+		c.Logger.Debug("connections are bounded by the limit of open files", "connections", c.MaxConns, "open files", n)
+	}
 	return &FastHTTP{
 		conns: newTracker(),
 		cfg:   c,
 		server: &fasthttp.Server{
 			Name:               "pinion",
-			Handler:            c.Handler,
+			Handler:            trimming(c.Handler),
 			ErrorHandler:       onError(c.ErrorHandler),
 			ExpectHandler:      onExpect(c),
 			ReadTimeout:        c.ReadTimeout,
@@ -63,6 +71,19 @@ func NewFastHTTP(c Config) *FastHTTP {
 			SecureErrorLogMessage: true,
 			Logger:                printer{c.Logger},
 		},
+	}
+}
+
+// keptBody is how much of a request's body buffer stays with a connection, in
+// bytes. fasthttp keeps all of it, however long the connection idles.
+const keptBody = 4 << 10
+
+func trimming(h fasthttp.RequestHandler) fasthttp.RequestHandler {
+	return func(ctx *fasthttp.RequestCtx) {
+		h(ctx)
+		if len(ctx.Request.Body()) > keptBody {
+			ctx.Request.ReleaseBody(keptBody)
+		}
 	}
 }
 

@@ -54,7 +54,8 @@ type Config struct {
 	MaxBodyBytes int
 
 	// MaxConns is how many connections are served at once; more get Overload
-	// and are closed. Default 262,144.
+	// and are closed. It is lowered to what the limit of open files leaves
+	// after a reserve for files and sources. Default 262,144.
 	MaxConns int
 
 	// Logger tells of what goes wrong with connections. Default

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"runtime"
 	"strconv"
 	"time"
@@ -47,6 +48,9 @@ type DB struct {
 	read, write *sql.DB // the same for an in-memory database
 	keep        *sql.DB // holds an in-memory database while its connection is replaced; else nil
 	now         func() time.Time
+
+	path string      // of the file; empty for an in-memory database
+	file os.FileInfo // what was at path when it was opened
 
 	rows, attributes, members *listQuery
 	active                    *activeQuery
@@ -112,10 +116,38 @@ func (db *DB) openFile(ctx context.Context, path string, opts Options) error {
 	if err := migrate(ctx, db.write, db.now); err != nil {
 		return err
 	}
+	if db.file, err = os.Stat(path); err != nil {
+		return err
+	}
+	db.path = path
 	query = pragmas(opts)
 	query.Set("mode", "ro")
-	db.read, err = openPool(driverName(path, query), opts.Readers)
-	return err
+	if db.read, err = openPool(driverName(path, query), opts.Readers); err != nil {
+		return err
+	}
+	return fillPool(ctx, db.read, opts.Readers)
+}
+
+// fillPool opens all connections now. Later there may be no descriptor left for them:
+// clients take theirs first.
+func fillPool(ctx context.Context, pool *sql.DB, size int) error {
+	conns := make([]*sql.Conn, 0, size)
+	defer func() {
+		for _, c := range conns {
+			_ = c.Close() // into the pool
+		}
+	}()
+	for range size {
+		c, err := pool.Conn(ctx)
+		if err != nil {
+			return err
+		}
+		conns = append(conns, c)
+		if err := c.PingContext(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (db *DB) openMemory(ctx context.Context, opts Options) error {
@@ -189,8 +221,21 @@ func (db *DB) Close() error {
 	return errors.Join(errs...)
 }
 
-// Ping reads from the database.
+// errReplaced keeps a database whose file was removed or replaced from looking well:
+// what is written to it is gone with the process.
+var errReplaced = errors.New("the file is not the one that was opened")
+
+// Ping reads from the database, and checks that its file is still where it was.
 func (db *DB) Ping(ctx context.Context) error {
+	if db.path != "" {
+		now, err := os.Stat(db.path)
+		if err == nil && !os.SameFile(now, db.file) {
+			err = errReplaced
+		}
+		if err != nil {
+			return fmt.Errorf("ping database %s: %w", db.path, err)
+		}
+	}
 	var version int
 	if err := db.read.QueryRowContext(ctx, selectVersion).Scan(&version); err != nil {
 		return fmt.Errorf("ping database: %w", err)
