@@ -18,6 +18,7 @@ var arrows = map[string][]string{
 	"pinion": {"*"}, // main wires them all
 
 	"pinion/affinity":       nil,
+	"pinion/engine":         nil,
 	"pinion/codec":          nil,
 	"pinion/ctxpool":        nil,
 	"pinion/sysctl":         nil,
@@ -36,7 +37,7 @@ var arrows = map[string][]string{
 	"pinion/internal/config":    {"pinion/affinity", "pinion/internal/accesslog", "pinion/internal/listen"},
 	"pinion/internal/health":    nil,
 	"pinion/internal/listen":    nil,
-	"pinion/internal/transport": nil,
+	"pinion/internal/transport": {"pinion/engine", "pinion/internal/stats"},
 }
 
 // TestArrows reads the imports of every product file. Tests may import what

@@ -20,6 +20,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"pinion/internal/config"
 )
 
 // patience bounds what a test waits for; none waits this long when it passes.
@@ -168,6 +170,13 @@ func (p *process) wait() error {
 	return p.exit
 }
 
+// eachEngine runs a test with every transport of this system.
+func eachEngine(t *testing.T, test func(t *testing.T, engine string)) {
+	for _, engine := range config.Engines() {
+		t.Run(engine, func(t *testing.T) { test(t, engine) })
+	}
+}
+
 // do sends one request and returns status and body.
 func do(t *testing.T, method, url, body string, headers ...string) (int, string) {
 	t.Helper()
@@ -199,8 +208,10 @@ const (
 )
 
 // TestRoundTrip is the README's story: start, read, write, read, stop.
-func TestRoundTrip(t *testing.T) {
-	p := start(t, "-demo", "100", "-access-log", "all")
+func TestRoundTrip(t *testing.T) { eachEngine(t, roundTrip) }
+
+func roundTrip(t *testing.T, engine string) {
+	p := start(t, "-engine", engine, "-demo", "100", "-access-log", "all")
 
 	status, body := do(t, "GET", p.url+"/api/users?ids=1,2,999999", "")
 	var batch struct {
@@ -296,8 +307,10 @@ func stop(t *testing.T, p *process) {
 }
 
 // TestUnixSockets serves both ports on socket files.
-func TestUnixSockets(t *testing.T) {
-	cmd := command(t, "-addr", "unix:public.sock", "-admin", "unix:admin.sock", "-demo", "5", "-db", "sqlite::memory:")
+func TestUnixSockets(t *testing.T) { eachEngine(t, unixSockets) }
+
+func unixSockets(t *testing.T, engine string) {
+	cmd := command(t, "-engine", engine, "-addr", "unix:public.sock", "-admin", "unix:admin.sock", "-demo", "5", "-db", "sqlite::memory:")
 	p := launch(t, cmd)
 	p.stderr.wait(t, `msg=serving`)
 	for socket, path := range map[string]string{"public.sock": "/api/users/5", "admin.sock": "/ready"} {
@@ -323,9 +336,11 @@ func TestUnixSockets(t *testing.T) {
 }
 
 // TestKilled: what was answered with 201 is there after kill -9.
-func TestKilled(t *testing.T) {
+func TestKilled(t *testing.T) { eachEngine(t, killed) }
+
+func killed(t *testing.T, engine string) {
 	db := "sqlite:" + filepath.Join(t.TempDir(), "users.db")
-	p := start(t, "-db", db, "-demo", "10")
+	p := start(t, "-engine", engine, "-db", db, "-demo", "10")
 	var ids []int
 	for i := range 20 {
 		status, body := do(t, "POST", p.url+"/api/users", fmt.Sprintf(`{"name":"N%d","email":"n@example.com"}`, i), jsonType, bearer)
@@ -338,7 +353,7 @@ func TestKilled(t *testing.T) {
 	p.kill()
 	http.DefaultClient.CloseIdleConnections()
 
-	p = start(t, "-db", db, "-demo", "10")
+	p = start(t, "-engine", engine, "-db", db, "-demo", "10")
 	for i, id := range ids {
 		want := fmt.Sprintf(`"name":"N%d"`, i)
 		if status, body := do(t, "GET", fmt.Sprintf("%s/api/users/%d", p.url, id), ""); status != 200 || !strings.Contains(body, want) {
@@ -349,12 +364,14 @@ func TestKilled(t *testing.T) {
 }
 
 // TestPinned looks at every thread of a server that was told to use one CPU.
-func TestPinned(t *testing.T) {
+func TestPinned(t *testing.T) { eachEngine(t, pinned) }
+
+func pinned(t *testing.T, engine string) {
 	if runtime.GOOS != "linux" {
 		t.Skip("affinity is for Linux")
 	}
 	cpu := firstAllowedCPU(t)
-	p := start(t, "-cpus", cpu, "-demo", "100")
+	p := start(t, "-engine", engine, "-cpus", cpu, "-demo", "100")
 	for range 50 { // let the runtime make threads
 		do(t, "GET", p.url+"/api/users?ids=1,2,3", "")
 	}
@@ -394,8 +411,10 @@ func firstAllowedCPU(t *testing.T) string {
 
 // TestDrain follows a stop: readiness goes first, the open request is answered,
 // then everything ends.
-func TestDrain(t *testing.T) {
-	p := start(t, "-db", "sqlite::memory:", "-demo", "5", "-drain-delay", "2s", "-drain-timeout", "10s")
+func TestDrain(t *testing.T) { eachEngine(t, drain) }
+
+func drain(t *testing.T, engine string) {
+	p := start(t, "-engine", engine, "-db", "sqlite::memory:", "-demo", "5", "-drain-delay", "2s", "-drain-timeout", "10s")
 	addr := strings.TrimPrefix(p.url, "http://")
 	conn, err := net.DialTimeout("tcp", addr, patience)
 	if err != nil {
@@ -448,9 +467,11 @@ func TestDrain(t *testing.T) {
 
 // TestStopAtOnce sends the signal as soon as the server says that it serves,
 // when the goroutine that does so may not have run yet.
-func TestStopAtOnce(t *testing.T) {
-	for range 20 {
-		stop(t, start(t, "-db", "sqlite::memory:"))
+func TestStopAtOnce(t *testing.T) { eachEngine(t, stopAtOnce) }
+
+func stopAtOnce(t *testing.T, engine string) {
+	for range 10 {
+		stop(t, start(t, "-engine", engine, "-db", "sqlite::memory:"))
 	}
 }
 
@@ -466,8 +487,10 @@ func TestEnvironment(t *testing.T) {
 }
 
 // TestDrainOutOfTime: a client that never finishes cannot keep the server up.
-func TestDrainOutOfTime(t *testing.T) {
-	p := start(t, "-db", "sqlite::memory:", "-drain-timeout", "200ms")
+func TestDrainOutOfTime(t *testing.T) { eachEngine(t, drainOutOfTime) }
+
+func drainOutOfTime(t *testing.T, engine string) {
+	p := start(t, "-engine", engine, "-db", "sqlite::memory:", "-drain-timeout", "200ms")
 	conn, err := net.DialTimeout("tcp", strings.TrimPrefix(p.url, "http://"), patience)
 	if err != nil {
 		t.Fatal(err)
@@ -565,9 +588,11 @@ func TestReadOnlyDatabase(t *testing.T) {
 
 // TestDatabaseRemoved: a file that is gone takes what is written with it, so
 // the server is no longer ready.
-func TestDatabaseRemoved(t *testing.T) {
+func TestDatabaseRemoved(t *testing.T) { eachEngine(t, databaseRemoved) }
+
+func databaseRemoved(t *testing.T, engine string) {
 	db := filepath.Join(t.TempDir(), "users.db")
-	p := start(t, "-db", "sqlite:"+db)
+	p := start(t, "-engine", engine, "-db", "sqlite:"+db)
 	if status, _ := do(t, "GET", p.url+"/ready", ""); status != 200 {
 		t.Fatalf("ready: %d", status)
 	}

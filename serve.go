@@ -11,6 +11,9 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/valyala/fasthttp"
+
+	"pinion/engine"
 	"pinion/handlers"
 	"pinion/internal/accesslog"
 	"pinion/internal/admin"
@@ -37,7 +40,7 @@ type server struct {
 	users     *users.Service
 	admin     *admin.Server
 	adminDone chan error
-	ln        net.Listener
+	lns       []net.Listener
 	transport transport.Transport
 }
 
@@ -51,16 +54,13 @@ func (s *server) open(ctx context.Context) error {
 	// The ports come first: one that is taken is found before a database is
 	// made, and the private one answers while it is filled. Connections to the
 	// public one wait until then.
-	addr, err := listen.Parse(s.cfg.Addr)
-	if err != nil {
-		return s.cfg.Wrong("addr", err)
-	}
-	if s.ln, err = addr.Listen(ctx); err != nil {
+	if err := s.listen(ctx); err != nil {
 		return err
 	}
 	if err := s.openAdmin(ctx); err != nil {
 		return err
 	}
+	var err error
 	if s.db, err = sqldb.Open(ctx, sqldb.Options{DSN: s.cfg.DB}); err != nil {
 		return err
 	}
@@ -74,22 +74,61 @@ func (s *server) open(ctx context.Context) error {
 		// left out of an answer, rather than late with it.
 		LoadTimeout: s.cfg.RequestTimeout * 4 / 5,
 	})
-	api, err := handlers.New(handlers.Options{
-		Users: s.users, Ready: s.health.Check, Tokens: s.tokens, RequestTimeout: s.cfg.RequestTimeout,
-		AccessLog: s.lines, Stats: s.stats, Logger: s.log,
-	})
+	if err := s.openTransport(); err != nil {
+		return err
+	}
+	return s.stats.Err() // two rooms that disagree about a metric
+}
+
+// listen opens the public port: one listener, or one for each loop.
+func (s *server) listen(ctx context.Context) error {
+	addr, err := listen.Parse(s.cfg.Addr)
+	if err != nil {
+		return s.cfg.Wrong("addr", err)
+	}
+	if s.cfg.Engine == config.EngineLoop && !addr.Unix() {
+		s.lns, err = engine.Listen(addr.String(), runtime.GOMAXPROCS(0))
+		return err
+	}
+	ln, err := addr.Listen(ctx)
 	if err != nil {
 		return err
 	}
-	s.transport = transport.NewFastHTTP(transport.Config{
+	s.lns = []net.Listener{ln}
+	return nil
+}
+
+// openTransport makes the API and what serves it.
+func (s *server) openTransport() error {
+	o := handlers.Options{
+		Users: s.users, Ready: s.health.Check, Tokens: s.tokens, RequestTimeout: s.cfg.RequestTimeout,
+		AccessLog: s.lines, Stats: s.stats, Logger: s.log,
+	}
+	if s.cfg.Engine == config.EngineLoop {
+		o.MayBlock, o.Context, o.Shard = engine.MayBlock, engine.Context, loopOf
+	}
+	api, err := handlers.New(o)
+	if err != nil {
+		return err
+	}
+	c := transport.Config{
 		Handler: api.Serve, ErrorHandler: api.ServeError, Overload: api.Overload,
 		ReadTimeout: s.cfg.ReadTimeout, WriteTimeout: s.cfg.WriteTimeout, IdleTimeout: s.cfg.IdleTimeout,
 		MaxHeaderBytes: int(s.cfg.MaxHeaderBytes), MaxBodyBytes: handlers.MaxBodyBytes, MaxConns: s.cfg.MaxConns,
-		Logger: s.log,
-	})
-	s.stats.Gauge("engine_connections", "Open connections of a loop.", "loop").
-		Func(func() float64 { return float64(s.transport.Connections()) }, "0")
-	return s.stats.Err() // two rooms that disagree about a metric
+		Stats: s.stats, Logger: s.log,
+	}
+	if s.cfg.Engine == config.EngineLoop {
+		s.transport = transport.NewLoop(c, runtime.GOMAXPROCS(0))
+	} else {
+		s.transport = transport.NewFastHTTP(c)
+	}
+	return nil
+}
+
+// loopOf is the number of a request's loop.
+func loopOf(ctx *fasthttp.RequestCtx) uint64 {
+	i, _ := engine.Loop(ctx) // 0 for a promoted request
+	return uint64(i)
 }
 
 // canServe is what readiness asks.
@@ -161,9 +200,9 @@ func (s *server) fill(ctx context.Context) error {
 // serve answers requests until stop ends, then drains.
 func (s *server) serve(stop context.Context) error {
 	done := make(chan error, 1)
-	go func() { done <- s.transport.Serve(s.ln) }()
+	go func() { done <- s.transport.Serve(s.lns...) }()
 	s.health.SetReady()
-	s.log.Info("serving", "addr", s.ln.Addr(), "version", version)
+	s.log.Info("serving", "addr", s.lns[0].Addr(), "engine", s.cfg.Engine, "version", version)
 
 	var failed error
 	select {
@@ -197,8 +236,8 @@ func (s *server) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), lastWords)
 	defer cancel()
 	var errs []error
-	if s.ln != nil {
-		_ = s.ln.Close() // the transport has closed it, if it ran
+	for _, ln := range s.lns {
+		_ = ln.Close() // the transport has closed it, if it ran
 	}
 	if s.lines != nil {
 		errs = append(errs, s.lines.Close(ctx))

@@ -34,8 +34,8 @@ type slot[T any] struct {
 }
 
 // NewPool makes a pool of the given number of slots, rounded up to a power of
-// two and at most 4096; 0 or less means GOMAXPROCS. Fresh makes a value when
-// none is at rest; nil means new(T). Reset makes a value fit for its next user,
+// two and at most 4096; 0 or less means GOMAXPROCS. The function fresh makes a value
+// when none is at rest; nil means new(T). The function reset makes a value fit for its next user,
 // and lets go of what it refers to; nil means it needs none. Both are called by
 // many goroutines at once.
 func NewPool[T any](slots int, fresh func() *T, reset func(*T)) *Pool[T] {
@@ -54,7 +54,7 @@ func NewPool[T any](slots int, fresh func() *T, reset func(*T)) *Pool[T] {
 	}
 }
 
-// Get returns a value that belongs to the caller until it is Put. Hint picks the
+// Get returns a value that belongs to the caller until it is Put. The hint picks the
 // slot that is tried first; the same hint in Get and Put finds the same value
 // again. A loop's number or a connection's id does well.
 func (p *Pool[T]) Get(hint uint64) *T {

@@ -57,6 +57,19 @@ type Options struct {
 	// X-Request-Timeout-Ms may only shorten it. Default 5 s.
 	RequestTimeout time.Duration
 
+	// MayBlock is called just before a request asks a source, on the goroutine
+	// it is served on. A transport that runs handlers on its loops needs to
+	// know: package engine has MayBlock for it. Default nil: nothing.
+	MayBlock func(*fasthttp.RequestCtx)
+
+	// Context returns the context of what a request asks; engine.Context ends
+	// when the client leaves. Default nil: context.Background().
+	Context func(*fasthttp.RequestCtx) context.Context
+
+	// Shard returns a number that requests on the same CPU share, for counters
+	// and pools: that of the loop. Default nil: the connection's id.
+	Shard func(*fasthttp.RequestCtx) uint64
+
 	// AccessLog may be nil.
 	AccessLog AccessLog
 
@@ -78,6 +91,9 @@ type API struct {
 	log     *slog.Logger
 
 	readiness func(context.Context) error
+	mayBlock  func(*fasthttp.RequestCtx)
+	context   func(*fasthttp.RequestCtx) context.Context
+	shard     func(*fasthttp.RequestCtx) uint64
 
 	router   *router.Router
 	user     *resource // /api/users/{id}, the one matched before the router
@@ -107,12 +123,24 @@ func New(o Options) (*API, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
+	if o.MayBlock == nil {
+		o.MayBlock = func(*fasthttp.RequestCtx) {}
+	}
+	if o.Context == nil {
+		o.Context = func(*fasthttp.RequestCtx) context.Context { return context.Background() }
+	}
+	if o.Shard == nil {
+		o.Shard = (*fasthttp.RequestCtx).ConnID
+	}
 	a := &API{
 		users:     o.Users,
 		tokens:    o.Tokens,
 		timeout:   o.RequestTimeout,
 		log:       o.Logger,
 		readiness: o.Ready,
+		mayBlock:  o.MayBlock,
+		context:   o.Context,
+		shard:     o.Shard,
 		scratch:   newScratchPool(),
 		observe:   newObserver(o.Stats, o.AccessLog),
 		statusOK:  []byte(`{"status":"ok"}`),

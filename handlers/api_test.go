@@ -217,7 +217,7 @@ func TestSourceHangs(t *testing.T) {
 func TestOverload(t *testing.T) {
 	f := newFixture(t, fixtureOptions{})
 	var resp fasthttp.Response
-	if err := resp.Read(newReader(f.api.Overload())); err != nil {
+	if err := resp.Read(newReader(f.api.Overload(503))); err != nil {
 		t.Fatal(err)
 	}
 	var problem struct {

@@ -37,14 +37,15 @@ func (a *API) limit(ctx *fasthttp.RequestCtx) (limit, error) {
 	return limit{time: time.Duration(ms) * time.Millisecond, byCaller: true}, nil
 }
 
-// within runs work that has to ask a source, under a context that ends with
-// the request's time, counted from when the transport had read the request.
-func (l limit) within(ctx *fasthttp.RequestCtx, work func(context.Context) error) error {
+// within runs work that has to ask a source, under a context that ends when
+// parent does, and with the request's time, counted from when the transport had
+// read the request.
+func (l limit) within(parent context.Context, ctx *fasthttp.RequestCtx, work func(context.Context) error) error {
 	var cause error
 	if l.byCaller {
 		cause = users.ErrCallerDeadline
 	}
-	c, cancel := context.WithDeadlineCause(context.Background(), ctx.Time().Add(l.time), cause)
+	c, cancel := context.WithDeadlineCause(parent, ctx.Time().Add(l.time), cause)
 	defer cancel()
 	err := work(c)
 	if l.byCaller && errors.Is(err, context.DeadlineExceeded) {
@@ -53,11 +54,28 @@ func (l limit) within(ctx *fasthttp.RequestCtx, work func(context.Context) error
 	return err
 }
 
-// ask is limit and within for an endpoint that has nothing cached to answer.
+// read runs work that ends when the client leaves: nobody wants its answer.
+func (a *API) read(ctx *fasthttp.RequestCtx, l limit, work func(context.Context) error) error {
+	a.mayBlock(ctx)
+	return l.within(a.context(ctx), ctx, work)
+}
+
+// ask is limit and read for an endpoint that has nothing cached to answer.
 func (a *API) ask(ctx *fasthttp.RequestCtx, work func(context.Context) error) error {
 	l, err := a.limit(ctx)
 	if err != nil {
 		return err
 	}
-	return l.within(ctx, work)
+	return a.read(ctx, l, work)
+}
+
+// write runs work that goes on when the client leaves: it has said what it
+// wants.
+func (a *API) write(ctx *fasthttp.RequestCtx, work func(context.Context) error) error {
+	l, err := a.limit(ctx)
+	if err != nil {
+		return err
+	}
+	a.mayBlock(ctx)
+	return l.within(context.Background(), ctx, work)
 }

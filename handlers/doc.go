@@ -31,6 +31,9 @@
 //   - Paths are matched as sent. /api/users/%31 is not /api/users/1, and // is
 //     not cleaned: one resource has one spelling, for caches and access rules in
 //     front of pinion.
+//   - The buffer of an answer is held as a user value, which gives it back when
+//     the request is reset. Do not call ctx.ResetUserValues between Serve and
+//     the write of the answer.
 //   - Bytes returned by a users.Fragment are shared by all readers. A
 //     middleware around Serve must not change a response body in place.
 package handlers

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -39,7 +40,11 @@ func Example() {
 		}
 		api.Serve(ctx)
 	}
-	server := fasthttp.Server{Handler: edge, ErrorHandler: api.ServeError, MaxRequestBodySize: handlers.MaxBodyBytes}
+	server := fasthttp.Server{
+		Name: "edge", Handler: edge, ErrorHandler: api.ServeError,
+		ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute,
+		ReadBufferSize: 16 << 10, MaxRequestBodySize: handlers.MaxBodyBytes,
+	}
 	_ = &server // server.ListenAndServe(":8080")
 
 	var ctx fasthttp.RequestCtx

@@ -13,6 +13,7 @@ import (
 	"github.com/valyala/fasthttp/fasthttputil"
 	"go.uber.org/goleak"
 
+	"pinion/engine"
 	"pinion/handlers"
 	"pinion/internal/health"
 	"pinion/internal/stats"
@@ -35,6 +36,7 @@ const patience = 10 * time.Second
 // fixtureOptions changes what a fixture is made of. The zero value is 20 demo
 // users, writes by token123, and a clock that stands still.
 type fixtureOptions struct {
+	loop     bool               // serve by event loops instead of fasthttp.Server
 	members  users.MemberSource // instead of the table
 	tokens   *handlers.Tokens   // instead of token123
 	prepare  func(*fixture)     // runs when all is set up
@@ -46,19 +48,19 @@ type fixtureOptions struct {
 
 // fixture is an API on a real database, served over an in-memory listener.
 type fixture struct {
-	api    *handlers.API
-	db     *sqldb.DB
-	users  *users.Service
-	stats  *stats.Registry
-	health *health.State
-	ln     *fasthttputil.InmemoryListener
+	api     *handlers.API
+	db      *sqldb.DB
+	users   *users.Service
+	stats   *stats.Registry
+	health  *health.State
+	connect func() (net.Conn, error)
 }
 
 func newFixture(t testing.TB, o fixtureOptions) *fixture {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	f := &fixture{stats: stats.NewRegistry(2), ln: fasthttputil.NewInmemoryListener()}
+	f := &fixture{stats: stats.NewRegistry(2)}
 	var err error
 	f.db, err = sqldb.Open(ctx, sqldb.Options{
 		DSN: "sqlite::memory:",
@@ -87,35 +89,61 @@ func newFixture(t testing.TB, o fixtureOptions) *fixture {
 		o.tokens = new(handlers.Tokens)
 		o.tokens.Allow("demo", handlers.DemoToken)
 	}
-	f.api, err = handlers.New(handlers.Options{
+	options := handlers.Options{
 		Users: f.users, Ready: f.health.Check, Tokens: o.tokens, Stats: f.stats, AccessLog: o.log, Logger: o.logger,
 		RequestTimeout: o.workTime,
-	})
-	if err != nil {
+	}
+	if o.loop {
+		options.MayBlock, options.Context = engine.MayBlock, engine.Context
+	}
+	if f.api, err = handlers.New(options); err != nil {
 		t.Fatal(err)
 	}
 	if o.readTime == 0 {
 		o.readTime = patience
 	}
-	f.serve(t, o.readTime)
+	f.serve(t, o)
 	if o.prepare != nil {
 		o.prepare(f)
 	}
 	return f
 }
 
-// serve puts the API behind the in-memory listener.
-func (f *fixture) serve(t testing.TB, readTimeout time.Duration) {
-	srv := transport.NewFastHTTP(transport.Config{
-		Handler: f.api.Serve, ErrorHandler: f.api.ServeError,
-		ReadTimeout: readTimeout, WriteTimeout: patience, IdleTimeout: patience,
+// serve puts the API behind the in-memory listener, or behind a loop on TCP.
+func (f *fixture) serve(t testing.TB, o fixtureOptions) {
+	c := transport.Config{
+		Handler: f.api.Serve, ErrorHandler: f.api.ServeError, Overload: f.api.Overload,
+		ReadTimeout: o.readTime, WriteTimeout: patience, IdleTimeout: patience,
 		MaxHeaderBytes: 16 << 10, MaxBodyBytes: handlers.MaxBodyBytes,
-	})
+	}
 	ended := make(chan error, 1)
-	go func() { ended <- srv.Serve(f.ln) }()
+	if o.loop {
+		lns, err := engine.Listen("127.0.0.1:0", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.connect = func() (net.Conn, error) { return net.DialTimeout("tcp", lns[0].Addr().String(), patience) }
+		srv := transport.NewLoop(c, 1)
+		go func() { ended <- srv.Serve(lns...) }()
+		t.Cleanup(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			defer cancel()
+			if err := srv.Shutdown(ctx); err != nil {
+				t.Error(err)
+			}
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		})
+		return
+	}
+	ln := fasthttputil.NewInmemoryListener()
+	f.connect = ln.Dial
+	srv := transport.NewFastHTTP(c)
+	go func() { ended <- srv.Serve(ln) }()
 	t.Cleanup(func() {
 		// Not Shutdown, which looks only every 100 ms whether all is done.
-		if err := f.ln.Close(); err != nil {
+		if err := ln.Close(); err != nil {
 			t.Error(err)
 		}
 		if err := <-ended; err != nil {
@@ -126,7 +154,7 @@ func (f *fixture) serve(t testing.TB, readTimeout time.Duration) {
 
 func (f *fixture) dial(t testing.TB) net.Conn {
 	t.Helper()
-	c, err := f.ln.Dial()
+	c, err := f.connect()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -88,7 +88,7 @@ func (a *API) recovered(ctx *fasthttp.RequestCtx, e *endpoint) {
 	}
 	// It may have come from the access log; then finish panics again.
 	defer func() { _ = recover() }()
-	a.observe.panics.Add(ctx.ConnID(), 1)
+	a.observe.panics.Add(a.shard(ctx), 1)
 	ctx.Response.Reset()
 	a.fail(ctx, fmt.Errorf("handler %s panicked: %v\n%s", e.name, cause, debug.Stack()))
 	// What the handler left half done is unknown: do not reuse the connection.
@@ -105,7 +105,7 @@ type ending struct {
 
 // finish measures and logs a request whose answer is built.
 func (a *API) finish(ctx *fasthttp.RequestCtx, e *endpoint, end ending) {
-	shard := ctx.ConnID()
+	shard := a.shard(ctx)
 	status := ctx.Response.StatusCode()
 	took := time.Since(end.start)
 	e.series.observe(shard, status, took)

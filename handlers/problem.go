@@ -103,13 +103,15 @@ func (a *API) fail(ctx *fasthttp.RequestCtx, err error) {
 	r.SwapBody(body)
 }
 
-// Overload is what to send to a connection that is one too many: a whole
-// response, after which the connection is closed.
-func (a *API) Overload() []byte {
+// Overload is what to send to a connection that is one too many, with 503 or,
+// if they are too many from one address, 429: a whole response, after which the
+// connection is closed. It is for listeners that count (engine.Server.Overload);
+// fasthttp.Server has no place for it.
+func (a *API) Overload(status int) []byte {
 	var ctx fasthttp.RequestCtx
 	ctx.Response.Header.SetServer("pinion")
 	a.fail(&ctx, &problem{
-		status: fasthttp.StatusServiceUnavailable, detail: "this server has as many connections as it takes",
+		status: status, detail: "this server has as many connections as it takes",
 		header: fasthttp.HeaderRetryAfter, value: "1",
 	})
 	ctx.SetConnectionClose()
@@ -133,21 +135,44 @@ func (a *API) ServeError(ctx *fasthttp.RequestCtx, err error) {
 	a.finish(ctx, e, ending{start: time.Now(), parsed: parsed})
 }
 
-// transportProblem maps the errors of fasthttp.Server while it reads.
+// Refusal is an error of a transport that says how to answer it, as those of
+// package engine do.
+type Refusal interface {
+	error
+	HTTPStatus() int
+	// HTTPReason is for the client: it must not quote the request.
+	HTTPReason() string
+}
+
+// transportProblem maps the errors of a transport while it reads.
 func transportProblem(err error) *problem {
 	var (
+		refusal Refusal
 		small   *fasthttp.ErrSmallBuffer
 		timeout interface{ Timeout() bool }
+		status  int
 	)
 	switch {
+	case errors.As(err, &refusal):
+		status = refusal.HTTPStatus()
 	case errors.As(err, &small):
-		return &problem{status: fasthttp.StatusRequestHeaderFieldsTooLarge, detail: "the head of the request is too large"}
+		status = fasthttp.StatusRequestHeaderFieldsTooLarge
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
-		return errBodyTooLarge()
+		status = fasthttp.StatusRequestEntityTooLarge
 	case errors.As(err, &timeout) && timeout.Timeout():
-		return &problem{status: fasthttp.StatusRequestTimeout, detail: "the request did not arrive in time"}
+		status = fasthttp.StatusRequestTimeout
 	}
-	return errMalformed
+	switch status {
+	case fasthttp.StatusRequestHeaderFieldsTooLarge:
+		return &problem{status: status, detail: "the head of the request is too large"}
+	case fasthttp.StatusRequestEntityTooLarge:
+		return errBodyTooLarge()
+	case fasthttp.StatusRequestTimeout:
+		return &problem{status: status, detail: "the request did not arrive in time"}
+	case 0:
+		return errMalformed
+	}
+	return &problem{status: status, detail: "the request was refused: " + refusal.HTTPReason()}
 }
 
 func errBodyTooLarge() *problem {

@@ -18,7 +18,7 @@ func (a *API) getUser(ctx *fasthttp.RequestCtx, id int64) error {
 	if err != nil {
 		return err
 	}
-	f := a.users.CachedUser(ctx.ConnID(), id)
+	f := a.users.CachedUser(a.shard(ctx), id)
 	if f == nil {
 		if f, err = a.loadUser(ctx, l, id); err != nil {
 			return err
@@ -35,7 +35,7 @@ func (a *API) getUser(ctx *fasthttp.RequestCtx, id int64) error {
 func (a *API) loadUser(ctx *fasthttp.RequestCtx, l limit, id int64) (*users.Fragment, error) {
 	s := a.lend(ctx)
 	s.batch.IDs = append(s.batch.IDs, id)
-	err := l.within(ctx, func(work context.Context) error { return a.users.Load(work, &s.batch) })
+	err := a.read(ctx, l, func(work context.Context) error { return a.users.Load(work, &s.batch) })
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (a *API) answerBatch(ctx *fasthttp.RequestCtx, s *scratch) error {
 	}
 	s.batch.IDs = s.distinct(s.batch.IDs)
 	if !a.users.Cached(&s.batch) {
-		err := l.within(ctx, func(work context.Context) error { return a.users.Load(work, &s.batch) })
+		err := a.read(ctx, l, func(work context.Context) error { return a.users.Load(work, &s.batch) })
 		if err != nil {
 			return err
 		}

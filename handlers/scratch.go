@@ -50,7 +50,7 @@ type scratchKey struct{}
 // connection, as fasthttp's own is, because a connection that idles after one
 // large answer would hold on to that.
 func (a *API) lend(ctx *fasthttp.RequestCtx) *scratch {
-	hint := ctx.ConnID()
+	hint := a.shard(ctx)
 	s := a.scratch.Get(hint)
 	s.pool, s.hint = a.scratch, hint
 	s.batch.Shard = hint

@@ -23,7 +23,7 @@ func (a *API) createUser(ctx *fasthttp.RequestCtx, _ int64) error {
 		f  *users.Fragment
 		id int64
 	)
-	err = a.ask(ctx, func(work context.Context) (err error) {
+	err = a.write(ctx, func(work context.Context) (err error) {
 		f, id, err = a.users.Create(work, u)
 		return err
 	})
@@ -57,7 +57,7 @@ func (a *API) updateUser(ctx *fasthttp.RequestCtx, id int64) error {
 		return err
 	}
 	var f *users.Fragment
-	err = a.ask(ctx, func(work context.Context) (err error) {
+	err = a.write(ctx, func(work context.Context) (err error) {
 		f, err = a.users.Update(work, id, p)
 		return err
 	})
@@ -73,7 +73,7 @@ func (a *API) deleteUser(ctx *fasthttp.RequestCtx, id int64) error {
 	if err := a.tokens.authorize(ctx); err != nil {
 		return err
 	}
-	err := a.ask(ctx, func(work context.Context) error { return a.users.Delete(work, id) })
+	err := a.write(ctx, func(work context.Context) error { return a.users.Delete(work, id) })
 	if err != nil {
 		return err
 	}
@@ -87,8 +87,9 @@ func (a *API) readWrite(ctx *fasthttp.RequestCtx, read func(codec.Value) error) 
 	if err := a.tokens.authorize(ctx); err != nil {
 		return err
 	}
-	s := a.scratch.Get(ctx.ConnID())
-	defer a.scratch.Put(ctx.ConnID(), s) // nothing of it is in the answer
+	hint := a.shard(ctx)
+	s := a.scratch.Get(hint)
+	defer a.scratch.Put(hint, s) // nothing of it is in the answer
 	root, err := decodeBody(ctx, &s.decoder)
 	if err != nil {
 		return err

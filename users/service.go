@@ -51,7 +51,8 @@ type Config struct {
 	// less means DefaultLoadTimeout.
 	LoadTimeout time.Duration
 
-	// Stats takes the counters; nil: a registry of its own.
+	// Stats takes the counters, for the private port of pinion's own binary; nil: a
+	// registry nobody reads.
 	Stats *stats.Registry
 }
 

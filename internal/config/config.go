@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -55,8 +56,19 @@ type Config struct {
 	DrainTimeout time.Duration
 }
 
-// Engines are the transports that -engine can name; the first one is the default.
-func Engines() []string { return []string{"fasthttp"} }
+// The transports that -engine can name.
+const (
+	EngineLoop     = "loop" // event loops; Linux only
+	EngineFastHTTP = "fasthttp"
+)
+
+// Engines are the transports of this system; the first one is the default.
+func Engines() []string {
+	if runtime.GOOS == "linux" {
+		return []string{EngineLoop, EngineFastHTTP}
+	}
+	return []string{EngineFastHTTP}
+}
 
 // defaults is the Config of an empty command line.
 func defaults() Config {

@@ -34,7 +34,7 @@ func readEnv(environ []string, settings []*setting) (all []given, warnings []str
 	delete(values, reexecEnv)
 	for name := range values {
 		if !fromKubernetes(strings.TrimPrefix(name, envPrefix)) {
-			warnings = append(warnings, fmt.Sprintf("%q is set in the environment, but there is no such flag", name))
+			warnings = append(warnings, fmt.Sprintf("%s is set in the environment, but there is no such flag", OneLine(name)))
 		}
 	}
 	slices.Sort(warnings)

@@ -80,7 +80,7 @@ func (c *Config) settings() []*setting {
 		{group: groupUsers, name: "l1-bytes", arg: "SIZE", value: size{&c.L1Bytes, minL1Bytes, 1 << 62}, help: "cap of the in-process cache of users, at least 1MiB"},
 
 		{group: groupLimits, name: "read-timeout", arg: "TIME", value: duration{&c.ReadTimeout, shortest, longest}, help: "for a whole request to arrive"},
-		{group: groupLimits, name: "write-timeout", arg: "TIME", value: duration{&c.WriteTimeout, shortest, longest}, help: "for an answer to be taken by the client"},
+		{group: groupLimits, name: "write-timeout", arg: "TIME", value: duration{&c.WriteTimeout, shortest, longest}, help: "for the client to read an answer"},
 		{group: groupLimits, name: "idle-timeout", arg: "TIME", value: duration{&c.IdleTimeout, shortest, longest}, help: "for the next request on a connection"},
 		{group: groupLimits, name: "request-timeout", arg: "TIME", value: duration{&c.RequestTimeout, shortest, longest}, help: "for a request that has to ask a source; X-Request-Timeout-Ms can only shorten it"},
 		{group: groupLimits, name: "max-header-bytes", arg: "SIZE", value: size{&c.MaxHeaderBytes, minHeaderBytes, maxHeaderBytes}, help: "a longer request head is answered with 431; from 4KiB to 1MiB"},

@@ -50,6 +50,9 @@ func Parse(s string) (Addr, error) {
 	return Addr{network: "tcp", address: s}, nil
 }
 
+// Unix reports whether a is a socket file.
+func (a Addr) Unix() bool { return a.network == "unix" }
+
 // String is the address as Parse reads it.
 func (a Addr) String() string {
 	if a.network == "unix" {

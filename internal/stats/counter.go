@@ -5,6 +5,7 @@ import "sync/atomic"
 // Counter is a number that only grows. It is safe for concurrent use.
 type Counter struct {
 	cells []*atomic.Uint64 // one per shard; the length is a power of two
+	read  atomic.Pointer[func() uint64]
 }
 
 // Add adds n to the cell that shard picks. Any value of shard is right; callers that
@@ -14,11 +15,14 @@ func (c *Counter) Add(shard, n uint64) {
 	c.cells[shard&uint64(len(c.cells)-1)].Add(n)
 }
 
-// Value is the sum over all shards.
+// Value is the sum over all shards, and of what Func gave.
 func (c *Counter) Value() uint64 {
 	var sum uint64
 	for _, cell := range c.cells {
 		sum += cell.Load()
+	}
+	if read := c.read.Load(); read != nil {
+		sum += (*read)()
 	}
 	return sum
 }
@@ -42,6 +46,13 @@ func (v *CounterVec) With(values ...string) *Counter {
 		}
 		return c
 	})
+}
+
+// Func has the counter of these label values read from somewhere that counts by
+// itself: read is called by every Snapshot, possibly by several at once, must be
+// quick, and never return less than before.
+func (v *CounterVec) Func(read func() uint64, values ...string) {
+	v.With(values...).read.Store(&read)
 }
 
 func (v *CounterVec) collect() []Series {

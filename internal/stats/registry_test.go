@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -267,5 +268,20 @@ func TestConcurrentUse(t *testing.T) {
 	}
 	if err := r.Err(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestCounterFunc reads a counter that is kept elsewhere.
+func TestCounterFunc(t *testing.T) {
+	reg := NewRegistry(2)
+	var elsewhere atomic.Uint64
+	vec := reg.Counter("requests_total", "Requests.", "loop")
+	vec.Func(elsewhere.Load, "0")
+	elsewhere.Store(7)
+	vec.With("0").Add(0, 3)
+	for _, f := range reg.Snapshot() {
+		if len(f.Series) != 1 || f.Series[0].Value != 10 {
+			t.Errorf("got %+v, want 10", f.Series)
+		}
 	}
 }

@@ -12,13 +12,6 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// defaultMaxConns is fasthttp's own.
-const defaultMaxConns = fasthttp.DefaultConcurrency
-
-// reserve is how many of n descriptors are kept for files and sources: without
-// them a server full of clients could not answer any.
-func reserve(n uint64) uint64 { return min(n/4, 256) }
-
 // FastHTTP serves by fasthttp.Server: a goroutine for each connection.
 type FastHTTP struct {
 	server *fasthttp.Server
@@ -34,17 +27,8 @@ var _ Transport = (*FastHTTP)(nil)
 
 // NewFastHTTP prepares a server; nothing runs yet.
 func NewFastHTTP(c Config) *FastHTTP {
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
-	if c.MaxConns <= 0 {
-		c.MaxConns = defaultMaxConns
-	}
-	if n, known := descriptors(); known && uint64(c.MaxConns) > n-reserve(n) {
-		c.MaxConns = int(n - reserve(n))
-		c.Logger.Debug("connections are bounded by the limit of open files", "connections", c.MaxConns, "open files", n)
-	}
-	return &FastHTTP{
+	c.setDefaults()
+	t := &FastHTTP{
 		conns: newTracker(),
 		cfg:   c,
 		server: &fasthttp.Server{
@@ -72,6 +56,8 @@ func NewFastHTTP(c Config) *FastHTTP {
 			Logger:                printer{c.Logger},
 		},
 	}
+	c.connections().Func(func() float64 { return float64(t.Connections()) }, "0")
+	return t
 }
 
 // keptBody is how much of a request's body buffer stays with a connection, in
@@ -113,10 +99,13 @@ func onExpect(c Config) func(*fasthttp.RequestCtx) int {
 	}
 }
 
-// Serve implements [Transport].
-func (t *FastHTTP) Serve(ln net.Listener) error {
+// Serve implements [Transport]. It takes one listener.
+func (t *FastHTTP) Serve(lns ...net.Listener) error {
+	if len(lns) != 1 {
+		return fmt.Errorf("serve: want one listener, got %d", len(lns))
+	}
 	l := &listener{
-		Listener: ln, conns: t.conns, log: t.cfg.Logger,
+		Listener: lns[0], conns: t.conns, log: t.cfg.Logger,
 		maxConns: t.cfg.MaxConns, overload: t.cfg.Overload,
 	}
 	t.mu.Lock()
@@ -127,7 +116,7 @@ func (t *FastHTTP) Serve(ln net.Listener) error {
 		return l.Close()
 	}
 	if err := t.server.Serve(l); err != nil {
-		return fmt.Errorf("serve %s: %w", ln.Addr(), err)
+		return fmt.Errorf("serve %s: %w", l.Addr(), err)
 	}
 	return nil
 }

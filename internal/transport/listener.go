@@ -7,6 +7,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/valyala/fasthttp"
 )
 
 // listener keeps accepting through shortages, refuses what is too many, and
@@ -16,7 +18,7 @@ type listener struct {
 	conns    *tracker
 	log      *slog.Logger
 	maxConns int
-	overload func() []byte
+	overload func(status int) []byte
 	once     sync.Once
 }
 
@@ -55,7 +57,7 @@ func (l *listener) Accept() (net.Conn, error) {
 // refuse answers a connection that is one too many and closes it.
 func (l *listener) refuse(c net.Conn) {
 	if l.overload != nil && c.SetWriteDeadline(time.Now().Add(refusalTime)) == nil {
-		_, _ = c.Write(l.overload()) // whoever does not get it sees the close
+		_, _ = c.Write(l.overload(fasthttp.StatusServiceUnavailable)) // whoever does not get it sees the close
 	}
 	_ = c.Close()
 }

@@ -7,16 +7,19 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"pinion/internal/stats"
 )
 
-// Transport serves one listener.
+// Transport serves one address.
 type Transport interface {
-	// Serve answers connections until Shutdown. It owns the listener.
-	Serve(ln net.Listener) error
+	// Serve answers the connections of what Listen has opened, until
+	// Shutdown, and returns nil then. It owns the listeners.
+	Serve(lns ...net.Listener) error
 
-	// Shutdown closes the listener and every idle connection, lets open
+	// Shutdown closes the listeners and every idle connection, lets open
 	// requests finish, and returns when no connection is left. When ctx ends
-	// first, it closes the rest and returns an error that wraps ctx.Err().
+	// first, it closes the rest and returns an error that wraps its cause.
 	Shutdown(ctx context.Context) error
 
 	// Connections is how many connections are open.
@@ -32,8 +35,9 @@ type Config struct {
 	ErrorHandler func(ctx *fasthttp.RequestCtx, err error)
 
 	// Overload makes the bytes that a connection beyond MaxConns is sent
-	// before it is closed: a whole HTTP/1.1 response. Default nil: none.
-	Overload func() []byte
+	// before it is closed: a whole HTTP/1.1 response of this status. Default
+	// nil: nothing, or one without a body.
+	Overload func(status int) []byte
 
 	// ReadTimeout is the time from a request's first byte to its last; for
 	// the first request of a connection it begins when that is accepted.
@@ -58,7 +62,37 @@ type Config struct {
 	// after a reserve for files and sources. Default 262,144.
 	MaxConns int
 
+	// Stats receives engine_connections and, from a transport that has
+	// loops, engine_requests_total. Default: a registry nobody reads.
+	Stats *stats.Registry
+
 	// Logger tells of what goes wrong with connections. Default
 	// slog.Default().
 	Logger *slog.Logger
+}
+
+// setDefaults fills what every transport needs.
+func (c *Config) setDefaults() {
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if c.Stats == nil {
+		c.Stats = stats.NewRegistry(1)
+	}
+	if c.MaxConns <= 0 {
+		c.MaxConns = fasthttp.DefaultConcurrency
+	}
+	if n, known := descriptors(); known && uint64(c.MaxConns) > n-reserve(n) {
+		c.MaxConns = int(n - reserve(n))
+		c.Logger.Debug("connections are bounded by the limit of open files", "connections", c.MaxConns, "open files", n)
+	}
+}
+
+// reserve is how many of n descriptors are kept for files and sources: without
+// them a server full of clients could not answer any.
+func reserve(n uint64) uint64 { return min(n/4, 256) }
+
+// connections registers the gauge that every transport has.
+func (c *Config) connections() *stats.GaugeVec {
+	return c.Stats.Gauge("engine_connections", "Open connections of a loop.", "loop")
 }

@@ -57,7 +57,7 @@ func serve(t *testing.T, wrap func(net.Listener) net.Listener, h fasthttp.Reques
 		},
 		ReadTimeout: patience, WriteTimeout: patience, IdleTimeout: patience,
 		MaxHeaderBytes: 8 << 10, MaxBodyBytes: 64 << 10, MaxConns: 4,
-		Overload: func() []byte { return []byte("HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n\r\n") },
+		Overload: func(int) []byte { return []byte("HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n\r\n") },
 	})
 	go func() { s.ended <- s.Serve(ln) }()
 	t.Cleanup(func() {
