@@ -30,6 +30,7 @@ build: ## build one static binary, ./server
 
 .PHONY: test
 test: ## run every test
+	cd bench && $(GO) test -timeout 5m $(TESTFLAGS) ./...
 	$(GO) test -timeout 10m $(TESTFLAGS) ./...
 
 .PHONY: race
@@ -42,6 +43,7 @@ check: tidy lint cross test race bench-once ## everything a change must pass
 .PHONY: lint
 lint: ## formatting, vet and linters
 	$(GO) vet ./...
+	cd bench && $(GO) vet ./...
 	$(LINT) fmt --diff
 	$(LINT) run ./...
 
@@ -50,8 +52,9 @@ fmt: ## format the code
 	$(LINT) fmt
 
 .PHONY: tidy
-tidy: ## fail if go.mod or go.sum is not tidy
+tidy: ## fail if a go.mod or go.sum is not tidy
 	$(GO) mod tidy -diff
+	cd bench && $(GO) mod tidy -diff
 
 .PHONY: cross
 cross: ## compile product and tests for every system
@@ -68,6 +71,10 @@ bench: ## run the benchmarks of whole requests and of each room
 .PHONY: bench-once
 bench-once: # run each benchmark once, so that none rots
 	$(GO) test -run '^$$' -bench . -benchtime 1x ./... >/dev/null
+
+.PHONY: bench-engine
+bench-engine: ## measure the loops against fasthttp and a C floor; needs gcc, wrk and ten minutes
+	cd bench && ./run.sh
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME
