@@ -37,6 +37,7 @@ var arrows = map[string][]string{
 	"pinion/internal/config":    {"pinion/affinity", "pinion/internal/accesslog", "pinion/internal/listen"},
 	"pinion/internal/health":    nil,
 	"pinion/internal/listen":    nil,
+	"pinion/internal/logsink":   nil,
 	"pinion/internal/transport": {"pinion/engine", "pinion/internal/stats"},
 }
 

@@ -294,6 +294,70 @@ func TestReaderGone(t *testing.T) {
 	stop(t, p)
 }
 
+// TestLogStalls: a stderr that nobody reads must not keep requests or the end
+// from happening.
+func TestLogStalls(t *testing.T) { eachEngine(t, logStalls) }
+
+func logStalls(t *testing.T, engine string) {
+	cmd := command(t, "-engine", engine, "-addr", "unix:public.sock", "-admin", "", "-db", "sqlite::memory:", "-log-level", "debug")
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Close() }()
+	cmd.Stderr = w
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = w.Close()
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	socket := filepath.Join(cmd.Dir, "public.sock")
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		if c, err := net.Dial("unix", socket); err == nil {
+			_ = c.Close()
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+	// Fill the pipe from this side of it, so that nothing of the server's fits.
+	full, err := os.OpenFile(fmt.Sprintf("/proc/%d/fd/2", cmd.Process.Pid), os.O_WRONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		t.Skipf("no way to fill the pipe: %v", err)
+	}
+	_ = full.SetWriteDeadline(time.Now().Add(200 * time.Millisecond))
+	for {
+		if _, err := full.Write(make([]byte, 4096)); err != nil {
+			break
+		}
+	}
+	_ = full.Close()
+	client := http.Client{Timeout: patience, Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", socket)
+		},
+	}}
+	for range 3 {
+		req, err := http.NewRequest("GET", "http://pinion/api/users/5/address", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("after SIGTERM: %v", err)
+	}
+}
+
 // stop sends SIGTERM and expects exit status 0.
 func stop(t *testing.T, p *process) {
 	t.Helper()

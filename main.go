@@ -18,6 +18,7 @@ import (
 
 	"pinion/affinity"
 	"pinion/internal/config"
+	"pinion/internal/logsink"
 	"pinion/users/sqldb"
 )
 
@@ -35,6 +36,9 @@ func main() { os.Exit(run(os.Args[1:], os.Environ(), os.Stdout, os.Stderr)) }
 // run is main with its surroundings as parameters; it returns the exit status.
 // Whatever ends it is told in one line.
 func run(args, environ []string, stdout, stderr io.Writer) int {
+	sink := logsink.New(stderr)
+	defer sink.Close(lastWords)
+	stderr = sink
 	cfg, err := config.Parse(args, environ, stdout)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -65,7 +69,7 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 	defer restore()
 	context.AfterFunc(stop, restore)
 
-	s := &server{cfg: cfg, log: log, tokens: tokens, accessLog: stdout}
+	s := &server{cfg: cfg, log: log, sink: sink, tokens: tokens, accessLog: stdout}
 	if err := s.open(stop); err != nil {
 		s.close()
 		if stop.Err() != nil {

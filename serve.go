@@ -20,6 +20,7 @@ import (
 	"pinion/internal/config"
 	"pinion/internal/health"
 	"pinion/internal/listen"
+	"pinion/internal/logsink"
 	"pinion/internal/stats"
 	"pinion/internal/transport"
 	"pinion/users"
@@ -30,6 +31,7 @@ import (
 type server struct {
 	cfg       config.Config
 	log       *slog.Logger
+	sink      *logsink.Writer
 	tokens    *handlers.Tokens
 	accessLog io.Writer
 
@@ -48,6 +50,8 @@ type server struct {
 // early. After an error, close lets go of what was acquired.
 func (s *server) open(ctx context.Context) error {
 	s.stats = stats.NewRegistry(runtime.GOMAXPROCS(0))
+	s.stats.Counter("log_dropped_total", "Lines of the log that were lost: stderr did not take them.").
+		Func(s.sink.Dropped)
 	s.health = health.New(health.Config{Ping: s.canServe, Log: s.log})
 	s.lines = accesslog.New(accesslog.Config{Mode: s.cfg.AccessLog, Out: s.accessLog, Stats: s.stats, Log: s.log})
 
