@@ -210,7 +210,7 @@ func drainOutOfTime(t *testing.T, engine string) {
 	}
 	do(t, "GET", p.url+"/api/ping", "") // by now the other one was accepted
 	stop(t, p)
-	p.stderr.wait(t, `1 connections cut off`)
+	p.stderr.wait(t, `connections cut off`)
 }
 
 // TestDatabaseRemoved: a file that is gone takes what is written with it, so

@@ -71,14 +71,14 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 
 	s := &server{cfg: cfg, log: log, sink: sink, tokens: tokens, accessLog: stdout}
 	if err := s.open(stop); err != nil {
-		s.close()
+		s.closeInTime()
 		if stop.Err() != nil {
 			return 0 // it was told to stop while it started
 		}
 		return fail(stderr, err)
 	}
 	err = s.serve(stop)
-	s.close()
+	s.closeInTime()
 	if err != nil {
 		return fail(stderr, err)
 	}

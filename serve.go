@@ -227,12 +227,28 @@ func (s *server) serve(stop context.Context) error {
 	defer cancel()
 	if err := s.transport.Shutdown(ctx); err != nil {
 		s.log.Warn("drain ran out of time", "error", err)
+		return failed // a handler that does not return must not keep the process
 	}
 	return errors.Join(failed, <-done)
 }
 
 // lastWords bounds what is left to do after the drain.
-const lastWords = 2 * time.Second
+const lastWords = time.Second
+
+// closeInTime closes, for so long: what a source does not let go of by then ends
+// with the process, as it would by kill -9, which loses nothing that was answered.
+func (s *server) closeInTime() {
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		s.close()
+	}()
+	select {
+	case <-closed:
+	case <-time.After(2 * lastWords):
+		s.log.Warn("not everything could be closed in time")
+	}
+}
 
 // close lets go of everything that open acquired. The private port outlives
 // the public one, so that the end can be watched.

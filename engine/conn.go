@@ -11,9 +11,10 @@ import (
 // States of a connection that the leader of its loop and the goroutine of an
 // offloaded request share. A connection that is not busy belongs to the leader.
 const (
-	busy  uint32 = 1 << iota // a goroutine holds the connection
-	woken                    // the kernel reported input meanwhile
-	gone                     // the client closed or reset meanwhile
+	busy     uint32 = 1 << iota // a goroutine holds the connection
+	woken                       // the kernel reported input meanwhile
+	gone                        // the client closed or reset meanwhile
+	finished                    // the client ended its sending side meanwhile
 )
 
 const (
@@ -47,20 +48,22 @@ type conn struct {
 	state    atomic.Uint32
 	waiting  wait
 	mark     mark
-	queued   bool // in loop.todo or loop.backlog; the leader owns it
+	bucket   int16 // of the wheel it waits in
+	queued   bool  // in loop.todo or loop.backlog; the leader owns it
 }
 
 // mark is a set of facts about a connection; its holder owns them.
 type mark uint8
 
 const (
-	closing   mark = 1 << iota // close when out is empty
-	lingering                  // sending side ended, input is thrown away
-	unread                     // input was left in the socket
-	wanted                     // epoll reports when the socket can be written to
-	broken                     // sending failed
-	closed                     // not the loop's any more
-	polite                     // input may be on its way: linger before the close
+	closing    mark = 1 << iota // close when out is empty
+	lingering                   // sending side ended, input is thrown away
+	unread                      // input was left in the socket
+	wanted                      // epoll reports when the socket can be written to
+	broken                      // sending failed
+	closed                      // not the loop's any more
+	polite                      // input may be on its way: linger before the close
+	halfClosed                  // the client has ended its sending side
 )
 
 func (c *conn) is(m mark) bool { return c.mark&m != 0 }
@@ -152,7 +155,7 @@ func (l *loop) receive(c *conn, data []byte) (lost bool) {
 func (l *loop) refuse(c *conn, err *Error, head []byte) {
 	x := l.take(c)
 	if len(head) > 0 && l.parseHead(x, head) == nil {
-		x.ctx.Response.SkipBody = x.ctx.Request.Header.IsHead()
+		x.isHead = x.ctx.Request.Header.IsHead()
 	}
 	l.srv.answerError(x, l.bw, err)
 	l.put(x)
@@ -210,6 +213,9 @@ func (l *loop) finish(c *conn) {
 
 // ready handles an event of a connection that the leader holds.
 func (l *loop) ready(c *conn, r readiness) (lost bool) {
+	if r&(halfShut|hungUp) != 0 {
+		c.mark |= halfClosed
+	}
 	if len(c.out) > 0 {
 		if r&(readable|halfShut) != 0 {
 			c.mark |= unread
@@ -337,6 +343,9 @@ func (l *loop) resume(c *conn) (lost bool) {
 		l.stall(c)
 		return l.ready(c, writable)
 	case c.is(closing) && !c.is(lingering):
+		if c.is(unread) || c.in != nil {
+			c.mark |= polite
+		}
 		l.finish(c)
 		return false
 	}

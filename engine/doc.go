@@ -16,8 +16,8 @@
 //
 // # Promotion
 //
-// What the loops do not do themselves goes to a fasthttp.Server: requests that
-// ask for an upgrade (but h2c), CONNECT, and, with Server.StreamRequestBody,
+// What the loops do not do themselves goes to a fasthttp.Server: requests without
+// a body that ask for an upgrade (but h2c), CONNECT, and, with Server.StreamRequestBody,
 // bodies that are streamed. It serves one request on the connection, or a
 // hijack as long as that takes. Answers with a body stream are sent by the
 // goroutine of their request, which gives the connection back afterwards.
@@ -43,7 +43,7 @@
 //
 //   - ctx.ConnID() and ctx.ID() are new for each request, ctx.ConnRequestNum()
 //     is 0, ctx.ConnTime() is ctx.Time().
-//   - ctx.Done() never ends; Context does.
+//   - ctx.Done() never ends; Context does, except for promoted requests.
 //   - ctx.Hijack works only in requests that ask for an upgrade, and CONNECT;
 //     elsewhere the answer is 500.
 //   - ctx.Conn() is not the socket: type assertions fail, deadlines set through

@@ -21,7 +21,7 @@ var (
 	ErrShutdown = errors.New("engine: shutdown ran out of time")
 )
 
-// An Error is a request that the engine refused before any handler saw it. It
+// An Error is a request that the engine refused, or whose handler panicked. It
 // is what Server.ErrorHandler receives; the connection closes after the answer.
 type Error struct {
 	// Status is the HTTP status that fits the refusal.

@@ -29,6 +29,7 @@ type exchange struct {
 	handed   bool   // the loop was offered to a successor
 	offer    uint64 // by which number
 	failed   bool   // the handler panicked
+	settled  bool   // an error answer: no handler, and no loop to give away
 	streamed bool   // the answer was a stream and is sent
 
 	// A handler under fasthttp.TimeoutHandler can still run when its exchange
@@ -52,19 +53,22 @@ func of(ctx *fasthttp.RequestCtx) *exchange {
 // handler does not block after all, and does nothing when it is repeated or when
 // ctx does not come from an engine.Server.
 //
-// It must be called on the goroutine on which the handler was called.
+// It must be called on the goroutine on which the handler was called. In a
+// Server.ErrorHandler, which may not block, it does nothing.
 func MayBlock(ctx *fasthttp.RequestCtx) {
-	if x := of(ctx); x != nil && !x.handed && !x.stale.Load() {
+	if x := of(ctx); x != nil && !x.handed && !x.settled && !x.stale.Load() {
 		x.loop.offer(x)
 	}
 }
 
 // NonBlocking marks a handler, or one route of a handler, as one that never
 // blocks unless it calls MayBlock first, so that it runs on its loop. When all
-// of Server.Handler is like that, Server.NonBlocking says so for less.
+// of Server.Handler is like that, Server.NonBlocking says so for less. Like
+// MayBlock, the marked handler must run on the goroutine on which the server
+// called its own: not inside fasthttp.TimeoutHandler.
 func NonBlocking(h fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
-		if x := of(ctx); x != nil && x.handed && !x.stale.Load() {
+		if x := of(ctx); x != nil && x.handed && !x.settled && !x.stale.Load() {
 			x.loop.reclaim(x)
 		}
 		h(ctx)
@@ -77,8 +81,8 @@ func NonBlocking(h fasthttp.RequestHandler) fasthttp.RequestHandler {
 // returned and its answer was handed to the kernel. context.Cause is
 // ErrClientGone or ErrShutdown in the first three cases.
 //
-// A hang-up is noticed only after MayBlock. Called with a ctx of another server
-// it returns ctx itself.
+// A hang-up is noticed only after MayBlock. Called with a ctx of another server,
+// or of a promoted request, it returns ctx itself, which does not end.
 func Context(ctx *fasthttp.RequestCtx) context.Context {
 	x := of(ctx)
 	if x == nil {
@@ -162,7 +166,8 @@ func (x *exchange) reset() bool {
 	ctx.Response.Reset()
 	poison(ctx)
 	x.conn, x.loop, x.context = nil, nil, nil
-	x.body, x.isHead, x.is10, x.close, x.handed, x.streamed = 0, false, false, false, false, false
+	x.body, x.isHead, x.is10, x.close = 0, false, false, false
+	x.handed, x.streamed, x.settled = false, false, false
 	return true
 }
 

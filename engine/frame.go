@@ -86,7 +86,10 @@ func (f *framing) advance(b []byte, lim *limits) verdict {
 			return v
 		}
 	}
-	if f.connect || f.upgrade && f.connUp && f.version == 1 || lim.inline > 0 && (f.chunked || f.length > lim.inline) {
+	// An upgrade may be ignored (RFC 9110 section 7.8), and is on a request with a
+	// body: fasthttp.Server takes memory for all of a body before it has come.
+	bare := !f.chunked && f.length == 0
+	if f.connect || f.upgrade && f.connUp && f.version == 1 && bare || lim.inline > 0 && (f.chunked || f.length > lim.inline) {
 		return promote
 	}
 	if f.expect && !f.asked {

@@ -75,6 +75,9 @@ func (l *loop) step(c *conn, b []byte, f *framing) {
 	case len(rest) == 0:
 		l.dropInput(c)
 	default:
+		if cap(c.in.buf) > maxKeptBuffer && len(rest) < cap(c.in.buf)/4 {
+			rest = append([]byte(nil), rest...) // let go of a large body
+		}
 		c.in.buf, c.in.framing, c.in.since = rest, framing{}, 0
 	}
 }

@@ -29,6 +29,9 @@ func (l *loop) offer(x *exchange) {
 		l.rest = nil
 	}
 	x.handed = true
+	if c.is(halfClosed) {
+		l.timers.set(c, waitGone, l.now) // no event will tell of it any more
+	}
 	c.state.Store(busy)
 	l.offers++
 	x.offer = l.offers
@@ -79,7 +82,8 @@ func (l *loop) serve(c *conn, b []byte, f *framing) (lost bool) {
 		l.offer(x)
 	}
 	x.run(s.Handler)
-	if x.ctx.Response.IsBodyStream() && !x.failed {
+	// After TimeoutError a handler may still be writing to the ctx.
+	if !x.failed && x.response() == &x.ctx.Response && x.ctx.Response.IsBodyStream() {
 		// Reading the stream may block, and so may the client.
 		if !x.handed {
 			l.offer(x)
@@ -140,8 +144,9 @@ func (l *loop) parseHead(x *exchange, head []byte) error {
 // afterwards. Whoever holds the connection calls it.
 func (s *Server) answer(x *exchange, w *bufio.Writer) {
 	if x.failed {
+		_ = x.ctx.Response.CloseBodyStream()
 		fresh := s.exchange()
-		fresh.conn, fresh.loop = x.conn, x.loop
+		fresh.conn, fresh.loop, fresh.isHead = x.conn, x.loop, x.isHead
 		fresh.ctx.Init2(fresh, s.logger(), false)
 		s.answerError(fresh, w, errPanicked)
 		if fresh.reset() {
@@ -150,7 +155,7 @@ func (s *Server) answer(x *exchange, w *bufio.Writer) {
 		x.conn.mark |= closing | polite
 		return
 	}
-	if x.ctx.Hijacked() {
+	if x.response() == &x.ctx.Response && x.ctx.Hijacked() {
 		s.logf("engine: %v", errHijack)
 		x.ctx.Response.Reset()
 		x.ctx.Error(errHijack.Reason, errHijack.Status)
@@ -201,6 +206,7 @@ func (s *Server) complete(x *exchange, resp *fasthttp.Response) {
 // answerError writes the answer to a request that was refused.
 func (s *Server) answerError(x *exchange, w *bufio.Writer, err *Error) {
 	ctx := &x.ctx
+	x.settled = true
 	if s.ErrorHandler != nil {
 		s.ErrorHandler(ctx, err)
 	} else {
@@ -210,6 +216,7 @@ func (s *Server) answerError(x *exchange, w *bufio.Writer, err *Error) {
 		ctx.Response.Header.SetServer(s.Name)
 	}
 	ctx.SetConnectionClose()
+	ctx.Response.SkipBody = x.isHead
 	_ = ctx.Response.Write(w)
 }
 

@@ -184,7 +184,13 @@ func (l *loop) collect() {
 	for c := l.given.Swap(nil); c != nil; {
 		next := c.given
 		c.given = nil
-		c.state.Store(0)
+		seen := c.state.Swap(0)
+		if seen&woken != 0 {
+			c.mark |= unread
+		}
+		if seen&finished != 0 {
+			c.mark |= halfClosed
+		}
 		c.active = l.now
 		l.timers.set(c, waitIdle, l.now)
 		l.again(c)
@@ -231,6 +237,9 @@ func (l *loop) note(c *conn, r readiness) bool {
 	if r&hungUp != 0 {
 		bits |= gone
 	}
+	if r&halfShut != 0 {
+		bits |= finished
+	}
 	for {
 		old := c.state.Load()
 		if old&busy == 0 {
@@ -275,8 +284,9 @@ func (l *loop) tick() {
 	}
 }
 
-// accept takes the connections that wait on a listener.
-func (l *loop) accept(listener int) {
+// accept takes connections that wait on a listener, a batch at a time. It
+// reports whether there may be more.
+func (l *loop) accept(listener int) (more bool) {
 	for range acceptBatch {
 		fd, errno := l.sys.accept(listener)
 		switch errno {
@@ -286,11 +296,12 @@ func (l *loop) accept(listener int) {
 			// That connection is gone; the next may be fine.
 		case syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOBUFS:
 			l.pauseAccept(errno)
-			return
+			return false
 		default:
-			return
+			return false
 		}
 	}
+	return true
 }
 
 // pauseAccept stops looking at the listeners: they would report the same
@@ -329,6 +340,10 @@ func (l *loop) admit(fd int) {
 	addrs, status := l.srv.admit(l.sys, fd)
 	if status != 0 {
 		_, _ = l.sys.send(fd, l.srv.refusal(status))
+		// A request that has come already would make the close a reset, which
+		// may overtake the answer.
+		_ = l.sys.shutdown(fd)
+		_, _ = l.sys.recv(fd, l.buf)
 		_ = l.sys.close(fd)
 		return
 	}
@@ -370,7 +385,8 @@ func (l *loop) stop(phase uint32) {
 	if l.stopping == running {
 		// Closing a listener resets what waits on it, so take that first.
 		for _, fd := range l.listeners {
-			l.accept(fd)
+			for l.accept(fd) { //nolint:revive // all of it is in the condition
+			}
 			l.poller.forget(fd)
 			_ = l.sys.close(fd)
 		}
@@ -380,7 +396,7 @@ func (l *loop) stop(phase uint32) {
 	for _, c := range l.conns {
 		switch {
 		case c == nil:
-		case c.state.Load()&busy != 0:
+		case l.note(c, 0): // so that it comes back through given, and is looked at
 			if phase == stopForced {
 				c.hangUp(ErrShutdown)
 				_ = l.sys.abort(int(c.fd))

@@ -10,7 +10,7 @@ const (
 )
 
 // output sends to a connection without waiting. What the socket does not take
-// stays in conn.out, bounded by the answers to one read: a connection that has
+// stays in conn.out, bounded by the write buffer and one answer: a connection that has
 // anything there gets no further requests served.
 type output struct {
 	sys  *system

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 
@@ -36,6 +37,11 @@ const (
 // except for wake and want.
 type poller struct {
 	epfd, wakefd, tickfd int
+
+	// mu keeps wake from writing to a descriptor that close has given back, and
+	// that may be somebody else's by then.
+	mu     sync.Mutex
+	closed bool
 
 	// gate is an epoll instance that holds epfd only while the leader parks
 	// in Go's poller. Were epfd itself registered there, each event would also
@@ -94,6 +100,9 @@ func newPoller() (_ *poller, err error) {
 }
 
 func (p *poller) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
 	gate := p.gate
 	if p.file != nil {
 		_ = p.file.Close()
@@ -127,7 +136,7 @@ func (p *poller) fetch(timeout int) int {
 // park waits as a goroutine: the P runs others until something is ready.
 func (p *poller) park() {
 	p.arm(true)
-	if err := p.raw.Read(p.once); err != nil {
+	if !p.armed || p.raw.Read(p.once) != nil {
 		p.fetch(dwellTime)
 	}
 }
@@ -137,12 +146,13 @@ func (p *poller) arm(on bool) {
 	if on == p.armed {
 		return
 	}
-	p.armed = on
 	op := unix.EPOLL_CTL_DEL
 	if on {
 		op = unix.EPOLL_CTL_ADD
 	}
-	_ = unix.EpollCtl(p.gate, op, p.epfd, &unix.EpollEvent{Events: unix.EPOLLIN})
+	// Adding can fail for want of memory or watches; then the gate stays shut.
+	err := unix.EpollCtl(p.gate, op, p.epfd, &unix.EpollEvent{Events: unix.EPOLLIN})
+	p.armed = on && err == nil
 }
 
 // event returns the i-th event of the last poll.
@@ -182,8 +192,13 @@ func (p *poller) listen(fd, i int) error {
 	return p.add(fd, tagListen-int32(i), 0, unix.EPOLLIN|unix.EPOLLEXCLUSIVE)
 }
 
-// wake ends a wait from another goroutine.
+// wake ends a wait from another goroutine. It may come after close.
 func (p *poller) wake() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return
+	}
 	var one [8]byte
 	binary.NativeEndian.PutUint64(one[:], 1)
 	_, _ = unix.Write(p.wakefd, one[:])

@@ -4,7 +4,6 @@ import (
 	"math"
 	"net"
 	"sync"
-	"sync/atomic"
 
 	"github.com/valyala/fasthttp"
 )
@@ -17,7 +16,6 @@ type promoted struct {
 	head   []byte // read already
 	addrs  *addresses
 	once   sync.Once
-	done   atomic.Bool // ServeConn returned; a hijack may go on
 }
 
 // Read implements net.Conn.
@@ -59,14 +57,16 @@ func (l *loop) promote(c *conn, b []byte) {
 	s.mu.Lock()
 	s.promotedConns[p] = struct{}{}
 	fallback := s.fallback()
+	late := s.stopping.Load() == stopForced // closePromoted may have run
 	s.mu.Unlock()
+	if late {
+		_ = p.Close()
+		return
+	}
 	s.promotions.Add(1)
 	go func() {
 		defer s.promotions.Done()
-		if err := fallback.ServeConn(p); err != nil {
-			s.logf("engine: promoted connection: %v", err)
-		}
-		p.done.Store(true)
+		_ = fallback.ServeConn(p) // clients can break as many connections as they like
 	}()
 }
 

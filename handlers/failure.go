@@ -13,7 +13,7 @@ import (
 // tellFailure logs why a request failed. Each 500 is told, since its answer
 // promises so; of the other failures, which come in thousands while a source is
 // down, one a second.
-func (a *API) tellFailure(ctx *fasthttp.RequestCtx, id []byte, status int, err error) {
+func (a *API) tellFailure(ctx *fasthttp.RequestCtx, status int, err error) {
 	level := slog.LevelError
 	if status != fasthttp.StatusInternalServerError {
 		// errLate itself is a caller that had too little time.
@@ -23,7 +23,7 @@ func (a *API) tellFailure(ctx *fasthttp.RequestCtx, id []byte, status int, err e
 		level = slog.LevelWarn
 	}
 	a.log.LogAttrs(context.Background(), level, "request failed",
-		slog.String("request_id", string(id)), slog.Int("status", status),
+		slog.String("request_id", string(requestID(ctx))), slog.Int("status", status),
 		slog.String("method", string(ctx.Method())), slog.String("error", err.Error()))
 }
 

@@ -77,11 +77,17 @@ func problemOf(err error) *problem {
 	return &problem{status: fasthttp.StatusInternalServerError, detail: "the server failed; the request id finds the reason in its log"}
 }
 
-// fail writes err as the answer, whatever the endpoint had written before.
+// fail writes err as the answer, whatever the endpoint had written before, and
+// logs what the server is to blame for.
 func (a *API) fail(ctx *fasthttp.RequestCtx, err error) {
 	p := problemOf(err)
+	a.tellFailure(ctx, p.status, err)
+	a.writeProblem(ctx, p)
+}
+
+// writeProblem writes p as the answer.
+func (a *API) writeProblem(ctx *fasthttp.RequestCtx, p *problem) {
 	id := requestID(ctx)
-	a.tellFailure(ctx, id, p.status, err)
 	r := &ctx.Response
 	r.ResetBody()
 	r.SetStatusCode(p.status)
@@ -110,7 +116,7 @@ func (a *API) fail(ctx *fasthttp.RequestCtx, err error) {
 func (a *API) Overload(status int) []byte {
 	var ctx fasthttp.RequestCtx
 	ctx.Response.Header.SetServer("pinion")
-	a.fail(&ctx, &problem{
+	a.writeProblem(&ctx, &problem{
 		status: status, detail: "this server has as many connections as it takes",
 		header: fasthttp.HeaderRetryAfter, value: "1",
 	})
@@ -130,7 +136,7 @@ func (a *API) ServeError(ctx *fasthttp.RequestCtx, err error) {
 	if parsed {
 		e = a.badRequest.pick(ctx)
 	}
-	a.fail(ctx, transportProblem(err))
+	a.writeProblem(ctx, transportProblem(err)) // no fault of ours, so not logged
 	// Not ctx.Time: it still is that of the connection's request before.
 	a.finish(ctx, e, ending{start: time.Now(), parsed: parsed})
 }

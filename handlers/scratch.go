@@ -50,6 +50,9 @@ type scratchKey struct{}
 // connection, as fasthttp's own is, because a connection that idles after one
 // large answer would hold on to that.
 func (a *API) lend(ctx *fasthttp.RequestCtx) *scratch {
+	if s, ok := ctx.UserValue(scratchKey{}).(*scratch); ok {
+		return s
+	}
 	hint := a.shard(ctx)
 	s := a.scratch.Get(hint)
 	s.pool, s.hint = a.scratch, hint

@@ -27,7 +27,7 @@ var _ Transport = (*FastHTTP)(nil)
 
 // NewFastHTTP prepares a server; nothing runs yet.
 func NewFastHTTP(c Config) *FastHTTP {
-	c.setDefaults()
+	c.setDefaults(1) // the listener
 	t := &FastHTTP{
 		conns: newTracker(),
 		cfg:   c,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"strconv"
 
@@ -17,10 +18,14 @@ type Loop struct {
 
 var _ Transport = (*Loop)(nil)
 
+// descriptorsPerLoop are a listener, two epoll instances, an eventfd and a
+// timerfd.
+const descriptorsPerLoop = 5
+
 // NewLoop prepares a server of so many loops; nothing runs yet. The handler must
 // call engine.MayBlock before it may block.
 func NewLoop(c Config, loops int) *Loop {
-	c.setDefaults()
+	c.setDefaults(descriptorsPerLoop * loops)
 	t := &Loop{server: &engine.Server{
 		Name:                 "pinion",
 		Handler:              c.Handler,
@@ -35,7 +40,7 @@ func NewLoop(c Config, loops int) *Loop {
 		MaxConns:             c.MaxConns,
 		NoDefaultContentType: true,
 		Loops:                loops,
-		Logger:               printer{c.Logger},
+		Logger:               slog.NewLogLogger(c.Logger.Handler(), slog.LevelWarn),
 	}}
 	connections := c.connections()
 	requests := c.Stats.Counter("engine_requests_total",
@@ -68,8 +73,9 @@ func (t *Loop) Serve(lns ...net.Listener) error {
 
 // Shutdown implements [Transport].
 func (t *Loop) Shutdown(ctx context.Context) error {
+	before := t.Connections()
 	if err := t.server.Shutdown(ctx); err != nil {
-		return fmt.Errorf("stop serving: %d connections cut off: %w", t.Connections(), err)
+		return fmt.Errorf("stop serving: up to %d connections cut off: %w", before, err)
 	}
 	return nil
 }

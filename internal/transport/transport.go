@@ -71,8 +71,9 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// setDefaults fills what every transport needs.
-func (c *Config) setDefaults() {
+// setDefaults fills what every transport needs. own is how many descriptors the
+// transport takes for itself.
+func (c *Config) setDefaults(own int) {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
@@ -82,15 +83,18 @@ func (c *Config) setDefaults() {
 	if c.MaxConns <= 0 {
 		c.MaxConns = fasthttp.DefaultConcurrency
 	}
-	if n, known := descriptors(); known && uint64(c.MaxConns) > n-reserve(n) {
-		c.MaxConns = int(n - reserve(n))
+	if n, known := descriptors(); known && uint64(c.MaxConns) > left(n, own) {
+		c.MaxConns = int(left(n, own))
 		c.Logger.Debug("connections are bounded by the limit of open files", "connections", c.MaxConns, "open files", n)
 	}
 }
 
-// reserve is how many of n descriptors are kept for files and sources: without
-// them a server full of clients could not answer any.
-func reserve(n uint64) uint64 { return min(n/4, 256) }
+// left is how many of n descriptors connections may take: some are kept for files
+// and sources, without which a server full of clients could not answer any.
+func left(n uint64, own int) uint64 {
+	kept := min(n/4, 256) + uint64(own)
+	return max(n, kept+1) - kept
+}
 
 // connections registers the gauge that every transport has.
 func (c *Config) connections() *stats.GaugeVec {
