@@ -385,7 +385,8 @@ func (l *loop) stop(phase uint32) {
 	if l.stopping == running {
 		// Closing a listener resets what waits on it, so take that first.
 		for _, fd := range l.listeners {
-			for l.accept(fd) { //nolint:revive // all of it is in the condition
+			for l.accept(fd) {
+				continue // until nothing waits
 			}
 			l.poller.forget(fd)
 			_ = l.sys.close(fd)
