@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -42,6 +43,9 @@ func TestReaderGone(t *testing.T) {
 func TestLogStalls(t *testing.T) { eachEngine(t, logStalls) }
 
 func logStalls(t *testing.T, engine string) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the pipe is filled through /proc")
+	}
 	cmd := command(t, "-engine", engine, "-addr", "unix:public.sock", "-admin", "", "-db", "sqlite::memory:", "-log-level", "debug")
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -67,7 +71,7 @@ func logStalls(t *testing.T, engine string) {
 	// Fill the pipe from this side of it, so that nothing of the server's fits.
 	full, err := os.OpenFile(fmt.Sprintf("/proc/%d/fd/2", cmd.Process.Pid), os.O_WRONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		t.Skipf("no way to fill the pipe: %v", err)
+		t.Fatal(err)
 	}
 	_ = full.SetWriteDeadline(time.Now().Add(200 * time.Millisecond))
 	for {

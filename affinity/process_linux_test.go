@@ -160,7 +160,7 @@ func twoCPUs(t *testing.T) (first, second string) {
 	}
 	cpus := slices.Collect(allowed.All())
 	if len(cpus) < 2 {
-		t.Skipf("a mask can be narrowed only where there are two CPUs; allowed here: %v", allowed)
+		skip(t, "a mask can be narrowed only where there are two CPUs; allowed here: %v", allowed)
 	}
 	return fmt.Sprint(cpus[0]), fmt.Sprint(cpus[1])
 }

@@ -19,7 +19,7 @@ func TestApplyRealQuota(t *testing.T) {
 		t.Fatal(err)
 	}
 	if allowed.Len() < 2 {
-		t.Skipf("1.5 CPUs limit nothing on one CPU; allowed here: %v", allowed)
+		skip(t, "1.5 CPUs limit nothing on one CPU; allowed here: %v", allowed)
 	}
 	dir, limit := limitedCgroup(t)
 	// The shell enters the group before the program starts.
@@ -96,7 +96,7 @@ func limitedCgroup(t *testing.T) (dir, limit string) {
 			}
 		}
 	}
-	t.Skipf("no cgroup can be limited here, only the trees in testdata were tried: %v", errors.Join(refused...))
+	skip(t, "no cgroup can be limited here, only the trees in testdata were tried: %v", errors.Join(refused...))
 	return "", ""
 }
 

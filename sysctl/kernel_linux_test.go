@@ -88,7 +88,9 @@ func TestContainerKeysInANamespace(t *testing.T) {
 		}
 		unshared <- err
 	}()
-	if err := <-unshared; err != nil {
+	if err := <-unshared; err != nil && os.Getenv("CI") != "" {
+		t.Fatalf("no network namespace in CI, where it must not be left out: %v", err)
+	} else if err != nil {
 		t.Skipf("a network namespace of its own needs CAP_SYS_ADMIN: %v", err)
 	}
 	for key, value := range outside {
