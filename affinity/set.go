@@ -55,6 +55,15 @@ func (s Set) Min() (cpu int, ok bool) {
 	return 0, false
 }
 
+// max returns the largest CPU number in s; ok is false for the empty set.
+func (s Set) max() (cpu int, ok bool) {
+	n := len(s.words)
+	if n == 0 {
+		return 0, false
+	}
+	return n*wordBits - 1 - bits.LeadingZeros(s.words[n-1]), true
+}
+
 // All returns the CPU numbers in s in ascending order.
 func (s Set) All() iter.Seq[int] {
 	return func(yield func(int) bool) {
