@@ -20,7 +20,12 @@ func slowParse(list string, allowed []int) (cpus []int, known, ok bool) {
 	if len(regions(rest)) > 0 {
 		return nil, false, false
 	}
-	grammar := regexp.MustCompile(`^(?:([0-9]+)|([0-9]+)-([0-9]+|N)(?::([0-9]+)/([0-9]+))?|(N)|N-(N)(?::([0-9]+)/([0-9]+))?|([aA][lL][lL])(?::([0-9]+)/([0-9]+))?)$`)
+	grammar := regexp.MustCompile(`^(?:` +
+		`([0-9]+)|` + // 1
+		`([0-9]+)-([0-9]+|N)(?::([0-9]+)/([0-9]+))?|` + // 2-3:4/5
+		`(N)|` + // 6
+		`N-(N)(?::([0-9]+)/([0-9]+))?|` + // N-7:8/9
+		`([aA][lL][lL])(?::([0-9]+)/([0-9]+))?)$`) // 10:11/12
 	number := func(digits string) int {
 		b, _ := new(big.Int).SetString(digits, 10)
 		if b.Cmp(big.NewInt(1<<32)) >= 0 {

@@ -1,5 +1,7 @@
 package affinity
 
+import "errors"
+
 // Topology is what a machine's kernel tells about its CPUs and memory, and
 // what the cgroup of the process leaves of them. It is a snapshot: CPUs and
 // memory come and go, and nothing here follows. It shares no memory with
@@ -8,20 +10,22 @@ type Topology struct {
 	// Possible holds the CPUs that can ever be there, Online those that run.
 	Possible, Online Set
 
-	// Nodes holds the online NUMA nodes by ascending ID. A kernel without
-	// NUMA has one node, 0, with all CPUs that are online.
+	// Nodes holds the online NUMA nodes by ascending ID. Each online CPU is
+	// in one of them, and no other. A kernel without NUMA has one node, 0.
 	Nodes []Node
 
 	// Cores holds one set of SMT siblings per physical core, ordered by
-	// lowest CPU.
+	// lowest CPU. Each online CPU is in one of them, and no other.
 	Cores []Set
 
-	// L3 holds one set for each last-level cache: the CPUs that share it,
-	// ordered by lowest CPU.
+	// L3 holds one set for each cache of the last level, if that is the
+	// third or above: the CPUs that share it, ordered by lowest CPU. A CPU
+	// is in one of them at most; virtual machines often tell of none.
 	L3 []Set
 
-	// CPUSet holds the CPUs of the cgroup's effective cpuset and MemSet the
-	// memory nodes it allows. Empty: none is known.
+	// CPUSet holds the CPUs of the cgroup's effective cpuset, or of the
+	// nearest above it that has one, and MemSet the memory nodes. Empty:
+	// none is known.
 	CPUSet, MemSet Set
 
 	// Quota is the tightest CPU limit of the cgroup and those above it, in
@@ -46,4 +50,37 @@ type Node struct {
 // ACPI SLIT: 10 is local, 20 takes twice as long.
 type Distance struct {
 	Node, Distance int
+}
+
+// NodeOf returns the node that an online CPU is on.
+func (t *Topology) NodeOf(cpu int) (Node, bool) {
+	for _, n := range t.Nodes {
+		if n.CPUs.Contains(cpu) {
+			return n, true
+		}
+	}
+	return Node{}, false
+}
+
+// Check returns the error that keeps a process whose present mask is allowed
+// from being put on cpus: [ErrEmptySet], or a [*NotAllowedError] that says for
+// each CPU what is in the way.
+func (t *Topology) Check(cpus, allowed Set) error {
+	err := check(cpus, allowed)
+	var refused *NotAllowedError
+	if !errors.As(err, &refused) || t.Online.Empty() {
+		return err
+	}
+	rest := refused.CPUs
+	take := func(these Set) Set {
+		rest = rest.Difference(these)
+		return these
+	}
+	refused.Absent = take(rest.Difference(t.Possible))
+	refused.Offline = take(rest.Difference(t.Online))
+	if !t.CPUSet.Empty() {
+		refused.OutsideCPUSet = take(rest.Difference(t.CPUSet))
+	}
+	refused.OutsideMask = rest
+	return err
 }
