@@ -24,7 +24,9 @@
 // It is always one line of valid JSON, whatever bytes a client sent: invalid UTF-8
 // becomes U+FFFD. Text is cut after 1 KiB; path_len or query_len then tells how long
 // it was. An empty request_id, remote or query is left out. A handler that panicked
-// adds "panic":true.
+// adds "panic":true. Config.Cell adds "cell" at the end. A line that would not fit in
+// one Write, since a client sent many characters that must be escaped, has its texts cut
+// after 64 bytes.
 //
 // # Caveats
 //
