@@ -10,8 +10,8 @@ import (
 // What the kernel assumes where firmware tells no distances
 // (LOCAL_DISTANCE and REMOTE_DISTANCE in include/linux/topology.h).
 const (
-	localDistance  = 10
-	remoteDistance = 20
+	slitLocal  = 10
+	slitRemote = 20
 )
 
 func (r *treeReader) nodes(online Set) []Node {
@@ -45,7 +45,7 @@ func (r *treeReader) oneNode(online Set) []Node {
 	return []Node{{
 		CPUs:        online,
 		MemoryBytes: r.memory("/proc/meminfo"),
-		Distances:   []Distance{{0, localDistance}},
+		Distances:   []Distance{{0, slitLocal}},
 	}}
 }
 
@@ -113,7 +113,7 @@ func (r *treeReader) distances(id int, ids Set) []Distance {
 	fields := strings.Fields(text)
 	switch {
 	case !ok:
-		r.note("no %s: other nodes are taken as %d away", file, remoteDistance)
+		r.note("no %s: other nodes are taken as %d away", file, slitRemote)
 		fields = nil
 	case len(fields) != ids.Len():
 		r.malformed(file, "one distance for each of nodes "+ids.String(), text)
@@ -121,9 +121,9 @@ func (r *treeReader) distances(id int, ids Set) []Distance {
 	}
 	distances := make([]Distance, 0, ids.Len())
 	for to := range ids.All() {
-		d := Distance{to, remoteDistance}
+		d := Distance{to, slitRemote}
 		if to == id {
-			d.Distance = localDistance
+			d.Distance = slitLocal
 		}
 		if i := len(distances); fields != nil {
 			// 255 is unreachable in ACPI's table, which has bytes.
