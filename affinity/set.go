@@ -27,6 +27,18 @@ type Set struct {
 	words []uint
 }
 
+// SetOf returns the set of the CPUs given. Numbers outside 0 to [MaxCPU] are left
+// out.
+func SetOf(cpus ...int) Set {
+	var s Set
+	for _, cpu := range cpus {
+		if cpu >= 0 && cpu <= MaxCPU {
+			s.addRange(cpu, cpu)
+		}
+	}
+	return s
+}
+
 // Contains reports whether cpu is in s.
 func (s Set) Contains(cpu int) bool {
 	if cpu < 0 || cpu/wordBits >= len(s.words) {
