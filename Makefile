@@ -37,12 +37,17 @@ test: ## run every test
 race: ## run every test under the race detector, in random order
 	CGO_ENABLED=1 $(GO) test -race -shuffle=on -timeout 15m ./...
 
+.PHONY: test-numa
+test-numa: ## boot machines with several NUMA nodes in qemu, and test the server on them
+	$(GO) test -tags numa -run '^TestMachines$$' -v -count=1 -timeout 40m ./internal/machine
+
 .PHONY: check
 check: tidy lint cross test race bench-once ## everything a change must pass
 
 .PHONY: lint
 lint: ## formatting, vet and linters
 	$(GO) vet ./...
+	$(GO) vet -tags numa ./internal/machine/...
 	cd bench && $(GO) vet ./...
 	$(LINT) fmt --diff
 	$(LINT) run ./...

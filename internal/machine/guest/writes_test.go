@@ -1,0 +1,38 @@
+//go:build linux && numa
+
+package guest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// coherent writes through one cell and reads through the other at once, by turns, for
+// 200 rounds. Both have the old answer in their caches before each write.
+func coherent(t *testing.T, p *process) {
+	before := requests(t)
+	sides := [2]*client{dialFrom(t, 0), dialFrom(t, 4)}
+	const rounds = 200
+	for i := range rounds {
+		writer, reader := sides[i%2], sides[1-i%2]
+		writer.ask(t, "/api/users/1")
+		reader.ask(t, "/api/users/1")
+		city := fmt.Sprintf(`"city_id":%d`, i+1000)
+		if code, body, err := writer.do("PATCH", "/api/users/1", "{"+city+"}"); err != nil || code != 200 {
+			t.Fatalf("round %d: write: %d %s, %v", i, code, body, err)
+		}
+		if body := reader.ask(t, "/api/users/1"); !strings.Contains(body, city) {
+			t.Fatalf("round %d: read after the write of %s through the other cell: %s", i, city, body)
+		}
+	}
+	taken := make(map[int]int)
+	for l, n := range requests(t) {
+		taken[l.cell] += n - before[l]
+	}
+	for cell := range sides { // or it was one cell that both talked to
+		if taken[cell] < 2*rounds-1 {
+			t.Errorf("cell %d took %d requests of %d rounds: %v\n%s", cell, taken[cell], rounds, taken, &p.log)
+		}
+	}
+}
