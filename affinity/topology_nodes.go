@@ -35,6 +35,9 @@ func (r *treeReader) nodes(online Set) []Node {
 	if len(nodes) == 0 {
 		return r.oneNode(online)
 	}
+	if !r.unmeasured.Empty() {
+		r.note("taken as %d away from others, since there are no distances: nodes %v", slitRemote, r.unmeasured)
+	}
 	r.share(nodes, online)
 	return nodes
 }
@@ -54,11 +57,11 @@ func (r *treeReader) noteStray(ids, dirs Set) {
 	for id := range dirs.Difference(ids).All() {
 		file := nodeFile(id, "cpulist")
 		if cpus, ok := r.set(file); ok && !cpus.Empty() {
-			r.note("node %d is offline: CPUs %v in %s are stale", id, cpus, file)
+			r.note("stale, since node %d is offline: CPUs %v in %s", id, cpus, file)
 		}
 	}
 	if lost := ids.Difference(dirs); !lost.Empty() {
-		r.note("nodes %v are online and have no directory: they are left out", lost)
+		r.note("left out, since they are online and have no directory: nodes %v", lost)
 	}
 }
 
@@ -67,7 +70,7 @@ func (r *treeReader) node(id int, ids, online Set) Node {
 	file := nodeFile(id, "cpulist")
 	cpus, _ := r.set(file)
 	if off := cpus.Difference(online); !off.Empty() {
-		r.note("CPUs %v in %s are offline: they are left out", off, file)
+		r.note("left out, since they are offline: CPUs %v in %s", off, file)
 	}
 	return Node{
 		ID:          id,
@@ -84,7 +87,7 @@ func (r *treeReader) node(id int, ids, online Set) Node {
 func (r *treeReader) memory(file string) uint64 {
 	text, ok := r.text(file)
 	if !ok {
-		r.note("no %s: the memory of the node is taken as none", file)
+		r.note("no memory known, since there is no %s", file)
 		return 0
 	}
 	for line := range strings.Lines(text) {
@@ -113,7 +116,7 @@ func (r *treeReader) distances(id int, ids Set) []Distance {
 	fields := strings.Fields(text)
 	switch {
 	case !ok:
-		r.note("no %s: other nodes are taken as %d away", file, slitRemote)
+		r.unmeasured = r.unmeasured.Union(SetOf(id))
 		fields = nil
 	case len(fields) != ids.Len():
 		r.malformed(file, "one distance for each of nodes "+ids.String(), text)
@@ -154,7 +157,7 @@ func (r *treeReader) share(nodes []Node, online Set) {
 	var claimed Set
 	for _, n := range order {
 		if twice := n.CPUs.Intersect(claimed); !twice.Empty() {
-			r.note("node %d claims CPUs %v, as another node does: they are taken as of the other", n.ID, twice)
+			r.note("taken as of another node that claims them too: CPUs %v of node %d", twice, n.ID)
 		}
 		n.CPUs = n.CPUs.Difference(claimed)
 		claimed = claimed.Union(n.CPUs)
@@ -166,7 +169,7 @@ func (r *treeReader) share(nodes []Node, online Set) {
 	slices.SortStableFunc(order, func(a, b *Node) int {
 		return rank(a.MemoryBytes == 0 || a.CPUs.Empty()) - rank(b.MemoryBytes == 0 || b.CPUs.Empty())
 	})
-	r.note("no online node claims CPUs %v: they are taken as of node %d", left, order[0].ID)
+	r.note("taken as of node %d, since no online node claims them: CPUs %v", order[0].ID, left)
 	order[0].CPUs = order[0].CPUs.Union(left)
 }
 

@@ -57,7 +57,7 @@ func (r *treeReader) cpus(granted cpuset) (possible, online Set) {
 	// Inside a container the file may be made up (lxcfs counts from 0),
 	// while the cpuset is the kernel's.
 	if extra := granted.cpus.Difference(online); granted.effective && !extra.Empty() {
-		r.note("%s/online lacks CPUs %v, which the cgroup's effective cpuset has: taken as online", sysCPU, extra)
+		r.note("taken as online, since the effective cpuset has them and %s/online not: CPUs %v", sysCPU, extra)
 		online = online.Union(extra)
 	}
 	possible, ok := r.set(sysCPU + "/possible")
@@ -65,7 +65,7 @@ func (r *treeReader) cpus(granted cpuset) (possible, online Set) {
 	case !ok || possible.Empty():
 		r.note("%s/possible tells nothing: no CPUs but those online are known", sysCPU)
 	case !extra.Empty():
-		r.note("CPUs %v are online and not in %s/possible", extra, sysCPU)
+		r.note("online and not in %s/possible: CPUs %v", sysCPU, extra)
 	}
 	return possible.Union(online), online
 }
@@ -94,7 +94,7 @@ func (r *treeReader) cores(online Set) []Set {
 		if !rest.Contains(cpu) { // a sibling of one before
 			continue
 		}
-		self := single(cpu)
+		self := SetOf(cpu)
 		dir := path.Join(sysCPU, "cpu"+strconv.Itoa(cpu), "topology")
 		// The older name is still there, the newer one came with 5.3.
 		siblings, ok := r.set(dir + "/core_cpus_list")
@@ -113,10 +113,10 @@ func (r *treeReader) cores(online Set) []Set {
 		rest = rest.Difference(core)
 	}
 	if !untold.Empty() {
-		r.note("no SMT siblings told for CPUs %v: each is taken as a core", untold)
+		r.note("taken as a core each, since no SMT siblings are told: CPUs %v", untold)
 	}
 	if !odd.Empty() {
-		r.note("the SMT siblings of CPUs %v leave them out or are those of another core: taken without the CPUs of other cores", odd)
+		r.note("taken without the CPUs of other cores, since their SMT siblings contradict each other: CPUs %v", odd)
 	}
 	return cores
 }
@@ -134,7 +134,7 @@ func (r *treeReader) caches(online Set) []Set {
 		if shared.Empty() {
 			continue
 		}
-		shared = shared.Union(single(cpu))
+		shared = shared.Union(SetOf(cpu))
 		caches = append(caches, shared)
 		rest = rest.Difference(shared)
 	}
@@ -158,10 +158,4 @@ func (r *treeReader) lastLevel(cpu int) Set {
 		}
 	}
 	return last
-}
-
-func single(cpu int) Set {
-	var s Set
-	s.addRange(cpu, cpu)
-	return s
 }

@@ -17,6 +17,8 @@ type treeReader struct {
 	root  string
 	notes []string
 	errs  []error
+
+	unmeasured Set // nodes without a file of distances
 }
 
 func (r *treeReader) note(format string, args ...any) {
