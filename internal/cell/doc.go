@@ -1,0 +1,60 @@
+// Package cell runs one program as several processes, its cells: a supervisor that
+// serves nothing itself, and one child for each part of the machine.
+//
+// # Lifecycle
+//
+// The program starts twice. First as the supervisor: it opens the listening sockets
+// of every cell, in the order of the cells, hands them to [New] and calls
+// [Supervisor.Run], which starts the same program again for each cell. There
+// [Inherited] returns a [Member] instead of nil. The child takes its listeners from
+// it, sets [Member.OnRemoval] before its cache has its first entry, serves, and calls
+// [Member.Ready]. It ends at SIGTERM, and calls [Member.Close] last of all.
+//
+// Cell 0 is started alone, so that work that is done once (making a database) is
+// done when the others start; they then start together. A cell that ends is started
+// again, later and later if it keeps ending, and in the end [Supervisor.Run] gives
+// up. Listening sockets belong to the supervisor: their order in a SO_REUSEPORT group
+// stays what it was, and connections wait in their queues while their cell is down.
+//
+// # Protocol
+//
+// Each cell shares a SOCK_SEQPACKET pair with the supervisor, as descriptor 3; its
+// listeners are 4 and up. A packet is one byte that says what it is, and for two of
+// them ids of 8 bytes, little-endian.
+//
+//	cell                            supervisor
+//	hello                 →                      the cell has no cache yet
+//	                      ←         welcome      from here on it hears of removals
+//	ready, draining       →
+//	announce id…          →                      one at a time; later ids gather
+//	                      ←         confirmed    every other cell has removed them
+//	                      ←         removals id… one at a time; later ids gather
+//	confirm               →                      removed
+//	                      ←         stream       and a socket, by SCM_RIGHTS
+//
+// Neither end ever stops reading because it has to write: each writes from a
+// goroutine of its own, from a queue that the rule of one at a time keeps short. So
+// cells that announce to each other at full speed cannot block each other.
+//
+// What runs in each cell and which one it is travels in the environment variable
+// PINION_CELL, which [Inherited] removes.
+//
+// # Caveats
+//
+//   - A cell that does not confirm a removal in time is killed: it might answer what
+//     another cell has overwritten already. It counts as gone when the kernel has closed its
+//     end of the pair, which is after its last thread has ended.
+//   - A cell must end soon after [Member.Close], or is killed: it no longer hears of
+//     removals.
+//   - A child is killed by the kernel when the supervisor ends in whatever way
+//     (PR_SET_PDEATHSIG, prctl(2)). The kernel forgets that for a file with
+//     capabilities; so a cell also kills itself when its pair ends.
+//   - The CPUs and the memory policy of a cell are those of the thread that forked
+//     it; see affinity.Launcher. The signal above is sent when that thread ends.
+//   - A stopped (SIGSTOP) supervisor stops the relay, and so every write.
+//
+// # Systems
+//
+// Supervision needs Linux. Elsewhere [Supervisor.Run] returns an error that wraps
+// [errors.ErrUnsupported], and [Inherited] nil.
+package cell
