@@ -21,6 +21,8 @@ func Reexec(p Placement) error { return unsupported("restart on CPUs " + p.Strin
 // MemoryPolicy needs Linux; the error wraps [errors.ErrUnsupported].
 func MemoryPolicy() error { return unsupported("set a memory policy") }
 
+func onMainThread() bool { return false }
+
 // run needs Linux; start is not called.
 func (c launch) run() error {
 	return unsupported("start a process on CPUs " + c.placement.String())

@@ -86,6 +86,25 @@ func (l *Launcher) run(stopped <-chan struct{}) {
 	// whatever mask it may have. While it is locked, the runtime makes no
 	// thread from it, so nothing but children inherits from it.
 	runtime.LockOSThread()
+	if onMainThread() {
+		// The main thread's mask is the process's to everyone else, as to
+		// [Allowed], and the thread never ends. While it is held here,
+		// another goroutine must be on another.
+		elsewhere := make(chan struct{})
+		go func() {
+			runtime.LockOSThread()
+			close(elsewhere)
+			l.serve(stopped)
+		}()
+		<-elsewhere
+		runtime.UnlockOSThread()
+		return
+	}
+	l.serve(stopped)
+}
+
+// serve wants a goroutine that is locked to its thread.
+func (l *Launcher) serve(stopped <-chan struct{}) {
 	defer close(l.ended)
 	for {
 		select {

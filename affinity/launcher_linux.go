@@ -1,6 +1,13 @@
 package affinity
 
-import "errors"
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+func onMainThread() bool { return unix.Gettid() == os.Getpid() }
 
 // run is called on the Launcher's thread.
 func (c launch) run() (err error) {

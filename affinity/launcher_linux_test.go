@@ -222,3 +222,25 @@ func TestLauncherSerialises(t *testing.T) {
 		}
 	}
 }
+
+// Allowed, which other goroutines may call at any time, is the main thread's
+// mask.
+func TestLauncherIsNotOnTheMainThread(t *testing.T) {
+	allowed, err := Allowed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 50 {
+		l := NewLauncher()
+		err := l.Do(Placement{CPUs: allowed}, func() error {
+			if tid := syscall.Gettid(); tid == os.Getpid() {
+				return fmt.Errorf("thread %d is the main thread", tid)
+			}
+			return nil
+		})
+		l.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -108,19 +108,15 @@ func TestReexecToMemoryThatIsNotThere(t *testing.T) {
 
 func TestPreferSeveralNodes(t *testing.T) {
 	node := memoryNode(t)
-	// Never unlocked: the thread ends with the test.
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread()
+	if err := onThread(func() error {
 		nodes := set(t, node).Union(set(t, "1000"))
 		err := prefer(nodes)
 		policy, errGet := threadPolicy()
 		if err == nil && errGet == nil && !policy.prefers(nodes) {
 			err = fmt.Errorf("policy %+v does not prefer %v", policy, nodes)
 		}
-		done <- errors.Join(err, errGet)
-	}()
-	if err := <-done; err != nil {
+		return errors.Join(err, errGet)
+	}); err != nil {
 		t.Error(err)
 	}
 }

@@ -111,6 +111,22 @@ func busyThreads(n int) {
 	}
 }
 
+// onThread calls f on a thread of its own, which ends with it whatever mask or
+// policy it has then. The main thread would not end, and is [Allowed]'s.
+func onThread(f func() error) error {
+	result := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		if onMainThread() {
+			result <- onThread(f) // held here, so there it is another
+			runtime.UnlockOSThread()
+			return
+		}
+		result <- f()
+	}()
+	return <-result
+}
+
 func report() error {
 	files, err := filepath.Glob("/proc/self/task/*/status")
 	if err != nil {

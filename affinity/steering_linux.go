@@ -14,9 +14,12 @@ import (
 // is moved. It needs no privilege.
 //
 // ln is a listening TCP socket, as [net.TCPListener], that was bound with
-// SO_REUSEPORT. The error wraps [errors.ErrUnsupported] for kernels before 4.5,
-// EINVAL for a socket in no group, ENOMEM where the program takes more than
-// net.core.optmem_max, and may be [ErrSteeringTooLarge].
+// SO_REUSEPORT and does not speak Multipath TCP, as it would by default: see
+// [net.ListenConfig.SetMultipathTCP].
+//
+// The error wraps [errors.ErrUnsupported] for Multipath TCP and for kernels
+// before 4.5, EINVAL for a socket in no group, ENOMEM where the program takes
+// more than net.core.optmem_max, and may be [ErrSteeringTooLarge].
 func (s Steering) Attach(ln syscall.Conn) error {
 	program, err := s.program()
 	if err != nil {

@@ -39,10 +39,6 @@ func (s Steering) program() ([]unix.SockFilter, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A route takes at least a comparison and a return, but for the first.
-	if len(routes) > maxLength/2 {
-		return nil, ErrSteeringTooLarge
-	}
 	var tails []route
 	which := make(map[[2]uint32]uint32) // by first and count
 	leaf := func(r route) []unix.SockFilter {
