@@ -3,10 +3,9 @@ package machine
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"os/exec"
-	"syscall"
+	"strings"
 )
 
 // Run boots m with the given kernel and initramfs, both files, and runs init, a
@@ -19,8 +18,7 @@ import (
 func (m Machine) Run(ctx context.Context, kernel, initramfs, init string, args []string, line func(string)) error {
 	cmd := exec.CommandContext(ctx, Emulator, append(m.hardware(),
 		"-kernel", kernel, "-initrd", initramfs, "-append", commandLine(init, args))...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	// It has no processes below it, and stays in our process group: Ctrl-C ends both.
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return err
@@ -29,11 +27,13 @@ func (m Machine) Run(ctx context.Context, kernel, initramfs, init string, args [
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("machine %s: %w", m.Name, err)
 	}
-	lines := bufio.NewScanner(out)
-	for lines.Scan() {
-		line(lines.Text()) // without the \r that a console puts before \n
+	for console := bufio.NewReader(out); err == nil; {
+		var text string
+		if text, err = console.ReadString('\n'); text != "" {
+			line(strings.TrimRight(text, "\r\n"))
+		}
 	}
-	err = errors.Join(lines.Err(), cmd.Wait())
+	err = cmd.Wait() // what ended the loop was its end
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}

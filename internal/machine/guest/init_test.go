@@ -57,7 +57,7 @@ func boot() (int, error) {
 		var status unix.WaitStatus
 		pid, err := unix.Wait4(-1, &status, 0, nil)
 		switch {
-		case err == unix.EINTR: //nolint:errorlint // a bare errno
+		case err == unix.EINTR:
 		case err != nil:
 			return 0, os.NewSyscallError("wait4", err)
 		case pid == tests.Process.Pid && status.Signaled():
@@ -82,7 +82,7 @@ func mountAll() error {
 		if err := os.MkdirAll(m.dir, 0o755); err != nil {
 			return err
 		}
-		if err := unix.Mount(m.kind, m.dir, m.kind, 0, m.options); err != nil && err != unix.EBUSY { //nolint:errorlint // a bare errno
+		if err := unix.Mount(m.kind, m.dir, m.kind, 0, m.options); err != nil && err != unix.EBUSY {
 			return fmt.Errorf("mount %s: %w", m.dir, err)
 		}
 	}

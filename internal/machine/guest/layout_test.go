@@ -79,7 +79,7 @@ func memory(t *testing.T, pid int, want string) {
 	}
 	// Documentation/filesystems/proc.rst: the address, the policy, and then, among
 	// others, anon=PAGES of its own and N0=PAGES for each node it has pages on.
-	policy := regexp.MustCompile(`(?m)^[0-9a-f]+ ((?:default|prefer(?: \(many\))?(?:[=:|][^ ]*)?))(?: .*)?$`)
+	policy := regexp.MustCompile(`(?m)^[0-9a-f]+ ((?:default|prefer(?: \(many\))?(?:[=:|][^ \n]*)?))(?: .*)?$`)
 	found := policy.FindAllStringSubmatch(string(maps), -1)
 	if lines := strings.Count(string(maps), "\n"); len(found) != lines || lines == 0 {
 		t.Fatalf("process %d: policies of %d of %d areas understood:\n%s", pid, len(found), lines, maps)
@@ -127,19 +127,22 @@ func fact(t *testing.T, file string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// TestMachine is about the machine itself: what the other tests stand on.
+// TestMachine shows the machine that the other tests stand on.
 func TestMachine(t *testing.T) {
-	for _, file := range []string{
-		"cpu/possible", "cpu/online", "node/online", "node/has_cpu", "node/has_memory",
-	} {
-		t.Logf("%s %s", file, fact(t, "/sys/devices/system/"+file))
+	const system = "/sys/devices/system/"
+	if online := fact(t, system+"cpu/online"); online != "0-7" {
+		t.Errorf("CPUs %s, want 0-7", online)
 	}
 	for _, pattern := range []string{
-		"node/node*/cpulist", "node/node*/distance", "cpu/cpu[037]/topology/core_cpus_list", "cpu/cpu[037]/cache/index3/shared_cpu_list",
+		"node/online", "node/has_cpu", "node/has_memory", "node/node*/cpulist", "node/node*/distance",
+		"cpu/cpu[07]/topology/core_cpus_list", "cpu/cpu[07]/cache/index3/shared_cpu_list",
 	} {
-		files, _ := filepath.Glob("/sys/devices/system/" + pattern)
-		for _, f := range files {
-			t.Log(strings.TrimPrefix(f, "/sys/devices/system/"), fact(t, f))
+		files, err := filepath.Glob(system + pattern)
+		if err != nil || len(files) == 0 {
+			t.Errorf("%s: %d files, %v", pattern, len(files), err)
+		}
+		for _, file := range files {
+			t.Logf("%s: %s", strings.TrimPrefix(file, system), fact(t, file))
 		}
 	}
 }

@@ -9,8 +9,6 @@ import (
 )
 
 // byNode is the cell of each CPU on a machine with two nodes of four.
-//
-//nolint:gochecknoglobals // a table
 var byNode = [8]int{0, 0, 0, 0, 1, 1, 1, 1}
 
 // connections from one CPU show where it is steered: by chance, all of them would
