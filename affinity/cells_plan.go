@@ -88,16 +88,13 @@ type part struct {
 // parts divides cpus, of which there are enough.
 func (t *Topology) parts(cpus Set, mode Cells) []part {
 	nodes := t.nodesOf(cpus)
-	n, limit := mode.n, fmt.Sprintf("%v cells asked for", mode)
+	n, why := mode.n, fmt.Sprintf("cells=%v is set", mode)
 	if mode.n == 0 {
-		n, limit = len(nodes), "one cell for each node"
+		n = len(nodes)
 		if t.Quota > 0 && t.Quota < float64(n) {
 			n = max(1, int(t.Quota))
-			limit = fmt.Sprintf("the cgroup quota of %.4g CPUs is enough for %d", t.Quota, n)
+			why = fmt.Sprintf("the cgroup quota of %.4g CPUs is enough for %d", t.Quota, n)
 		}
-	}
-	if mode.off {
-		limit = "cells are off"
 	}
 	if n > len(nodes) {
 		return t.divide(nodes, n)
@@ -105,7 +102,7 @@ func (t *Topology) parts(cpus Set, mode Cells) []part {
 	parts := t.merge(nodes, n)
 	for i := range parts {
 		if p := &parts[i]; p.nodes.Len() > 1 {
-			p.why = fmt.Sprintf("nodes %v together: %s", p.nodes, limit)
+			p.why = fmt.Sprintf("nodes %v together: %s", p.nodes, why)
 		}
 	}
 	return parts
