@@ -20,23 +20,27 @@ type Command string
 
 // The commands.
 const (
-	Serve   Command = "" // no command: serve
-	Version Command = "version"
+	Serve    Command = "" // no command: serve
+	Topology Command = "topology"
+	Version  Command = "version"
 )
 
 // Config is what the user wants. The comments name the flag; its help has unit,
 // default and limits.
 type Config struct {
 	Command  Command
+	JSON     bool     // -json, which only Topology has
 	Warnings []string // each one line, to be logged once the logger is there
 
 	sources map[string]string // by flag, where its value was given
 
-	Addr   string       // -addr, as listen.Parse reads it
-	Admin  string       // -admin, likewise; empty: no private port
-	CPUs   affinity.Set // -cpus; empty: all allowed
-	Engine string       // -engine, one of Engines
-	File   string       // -config
+	Addr   string         // -addr, as listen.Parse reads it
+	Admin  string         // -admin, likewise; empty: no private port
+	CPUs   affinity.List  // -cpus; the zero List: all allowed
+	Cells  affinity.Cells // -cells
+	Steer  string         // -steer, one of Steers
+	Engine string         // -engine, one of Engines
+	File   string         // -config
 
 	DB        string // -db, a data source name that starts with sqlite:
 	Demo      int    // -demo
@@ -62,6 +66,16 @@ const (
 	EngineFastHTTP = "fasthttp"
 )
 
+// The ways of -steer to choose the loop of a new connection.
+const (
+	SteerAuto = "auto" // a loop of the cell whose NUMA node took its first packet
+	SteerCPU  = "cpu"  // the loop of the CPU that took it
+	SteerOff  = "off"  // by the kernel's hash of the addresses
+)
+
+// Steers are the values of -steer; the first one is the default.
+func Steers() []string { return []string{SteerAuto, SteerCPU, SteerOff} }
+
 // Engines are the transports of this system; the first one is the default.
 func Engines() []string {
 	if runtime.GOOS == "linux" {
@@ -75,6 +89,7 @@ func defaults() Config {
 	return Config{
 		Addr:           ":8080",
 		Admin:          "127.0.0.1:6060",
+		Steer:          Steers()[0],
 		Engine:         Engines()[0],
 		DB:             "sqlite:pinion.db",
 		L1Bytes:        256 * MiB,
@@ -105,13 +120,16 @@ func Parse(args, environ []string, stdout io.Writer) (Config, error) {
 			}
 			cfg.Command = Version
 			return cfg, nil // a wrong environment is no reason to hide it
+		case string(Topology):
+			cfg.Command = Topology
+			args = args[1:]
 		case "help":
 			args = []string{"-help"}
 		default:
 			return Config{}, usagef("", "unknown command %q; see server -help", args[0])
 		}
 	}
-	flags, err := readFlags(args, settings)
+	flags, err := cfg.readFlags(args, settings)
 	if errors.Is(err, flag.ErrHelp) {
 		if err := printHelp(stdout, settings); err != nil {
 			return Config{}, fmt.Errorf("print help: %w", err)
@@ -189,7 +207,7 @@ func readFile(settings []*setting, env, flags []given) ([]given, error) {
 }
 
 // readFlags only collects: what the values mean is decided in order of rank.
-func readFlags(args []string, settings []*setting) ([]given, error) {
+func (c *Config) readFlags(args []string, settings []*setting) ([]given, error) {
 	fs := flag.NewFlagSet("server", flag.ContinueOnError)
 	fs.SetOutput(io.Discard) // the error says it all
 	fs.Usage = func() {}
@@ -199,6 +217,9 @@ func readFlags(args []string, settings []*setting) ([]given, error) {
 			all = append(all, given{name: s.name, source: "-" + s.name, text: text})
 			return nil
 		})
+	}
+	if c.Command == Topology {
+		fs.BoolVar(&c.JSON, "json", false, "")
 	}
 	if err := fs.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {

@@ -65,7 +65,7 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Config{
-		Addr: ":8080", Admin: "127.0.0.1:6060", Engine: Engines()[0],
+		Addr: ":8080", Admin: "127.0.0.1:6060", Steer: "auto", Engine: Engines()[0],
 		DB: "sqlite:pinion.db", L1Bytes: 256 << 20, AccessLog: accesslog.Errors(), LogLevel: slog.LevelInfo,
 		ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute, RequestTimeout: 5 * time.Second,
 		MaxHeaderBytes: 16384, MaxConns: 262144, DrainTimeout: 10 * time.Second,
@@ -104,7 +104,9 @@ func values() map[string]struct {
 	return map[string]v{
 		"addr":             same("Addr", "1.2.3.4:5", "unix:/a", "[::1]:80"),
 		"admin":            same("Admin", ":1", "", "unix:b"),
-		"cpus":             {"CPUs", [3]string{"3", "0-7:2/4", "9,1"}, [3]string{"3", "0-1,4-5", "1,9"}},
+		"cpus":             same("CPUs", "3", "0-7:2/4", "9,1"),
+		"cells":            same("Cells", "off", "1", "1024"),
+		"steer":            {"Steer", [3]string{"cpu", "off", "cpu"}, [3]string{"cpu", "off", "cpu"}},
 		"db":               same("DB", "sqlite:a", "sqlite::memory:", "sqlite:/b"),
 		"demo":             same("Demo", "1", "2", "10000000"),
 		"tokens":           same("Tokens", "a", "b", "c"),
@@ -192,7 +194,7 @@ func TestConfigFromEnvironment(t *testing.T) {
 
 func TestEmptyValues(t *testing.T) {
 	cfg, _, err := parse(t, "", []string{"PINION_ADMIN=", "PINION_CPUS=", "PINION_TOKENS="}, nil)
-	if err != nil || cfg.Admin != "" || !cfg.CPUs.Empty() {
+	if err != nil || cfg.Admin != "" || cfg.CPUs.String() != "all" {
 		t.Errorf("got %+v, %v", cfg, err)
 	}
 }
@@ -213,7 +215,7 @@ func TestCPUs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !cfg.CPUs.Equal(want) {
+	if !cfg.CPUs.In(want).Equal(want) {
 		t.Errorf("got %v", cfg.CPUs)
 	}
 }
@@ -224,6 +226,9 @@ func TestWrongValues(t *testing.T) {
 		{"addr", ":http", `address ":http": the port must be a number from 0 to 65535`},
 		{"admin", "6060", `address "6060": want host:port or unix:/path`},
 		{"cpus", ",", `"," names no CPU`},
+		{"cells", "0", `cells "0": want auto, off or a number from 1 to 1024`},
+		{"cells", "", `cells "": want auto, off or a number from 1 to 1024`},
+		{"steer", "rss", `want auto, cpu or off, got "rss"`},
 		{"engine", "turbo", "want " + strings.Join(Engines(), " or ") + `, got "turbo"`},
 		{"db", "ftp://user:password@x", `want sqlite:FILE or sqlite::memory:, got "ftp:"`},
 		{"db", "sqlite:", `want sqlite:FILE or sqlite::memory:, got "sqlite:"`},

@@ -8,8 +8,10 @@ import (
 
 const (
 	envPrefix = "PINION_"
-	// reexecEnv is what affinity.Reexec leaves for the program it starts.
+	// reexecEnv is what affinity.Reexec leaves for the program it starts, cellEnv
+	// what cell.Supervisor does.
 	reexecEnv = "PINION_AFFINITY"
+	cellEnv   = "PINION_CELL"
 )
 
 // readEnv finds the variables of settings, in the order of settings, and warns of
@@ -32,6 +34,7 @@ func readEnv(environ []string, settings []*setting) (all []given, warnings []str
 		}
 	}
 	delete(values, reexecEnv)
+	delete(values, cellEnv)
 	for name := range values {
 		if !fromKubernetes(strings.TrimPrefix(name, envPrefix)) {
 			warnings = append(warnings, fmt.Sprintf("%s is set in the environment, but there is no such flag", OneLine(name)))

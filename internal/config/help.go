@@ -10,9 +10,11 @@ import (
 const preamble = `pinion serves user profiles as JSON over HTTP.
 
 Usage:
-  server [flags]    serve
-  server version    print the version
-  server help       print this
+  server [flags]                     serve
+  server topology [-json] [flags]    print CPUs, NUMA nodes and limits, and what
+                                     -cpus and -cells would do here
+  server version                     print the version
+  server help                        print this
 
 Every flag can also be given in the environment (-access-log as
 PINION_ACCESS_LOG, and so on) and, but for -config, by its name in the YAML file

@@ -71,6 +71,8 @@ func (c *Config) settings() []*setting {
 		{group: groupServe, name: "addr", arg: "ADDRESS", value: address{&c.Addr, false}, help: "where to serve: host:port or unix:/path"},
 		{group: groupServe, name: "admin", arg: "ADDRESS", value: address{&c.Admin, true}, help: "private port for metrics, profiles and health; empty: none"},
 		{group: groupServe, name: "cpus", arg: "LIST", value: cpus{&c.CPUs}, def: "all allowed", help: "run on these CPUs only, a list as the kernel writes it: 0-7 or 0-7,16-23 or 0-31:2/4"},
+		{group: groupServe, name: "cells", arg: "HOW", value: cells{&c.Cells}, help: "processes: auto, one for each NUMA node that -cpus touches; off, one; or a number"},
+		{group: groupServe, name: "steer", arg: "HOW", value: choice{&c.Steer, Steers()}, help: "who gets a new connection: auto, a loop of the cell on the NUMA node that took its first packet; cpu, the loop of the very CPU; off, any, by the kernel's hash"},
 		{group: groupServe, name: "engine", arg: "NAME", value: choice{&c.Engine, Engines()}, help: "transport: " + strings.Join(Engines(), " or ")},
 		{group: groupServe, name: "config", arg: "FILE", value: text{&c.File}, def: "none", noFile: true, help: "YAML file with the same names as these flags"},
 
@@ -122,22 +124,32 @@ func (a address) set(s string) error {
 	return nil
 }
 
-// cpus is a list of CPUs; the empty string is all.
-type cpus struct{ v *affinity.Set }
+// cpus is a list of CPUs; "" and "all" are the zero List.
+type cpus struct{ v *affinity.List }
 
 func (c cpus) String() string { return c.v.String() }
 
 func (c cpus) set(s string) error {
-	set, err := affinity.ParseSet(s)
+	list, err := affinity.ParseList(s)
 	if err != nil {
 		return err
 	}
-	if s != "" && set.Empty() {
+	if s == "" || list.String() == (affinity.List{}).String() {
+		list = affinity.List{}
+	}
+	if list.Empty() {
 		return fmt.Errorf("%q names no CPU", s)
 	}
-	*c.v = set
+	*c.v = list
 	return nil
 }
+
+// cells is how many processes serve.
+type cells struct{ v *affinity.Cells }
+
+func (c cells) String() string { return c.v.String() }
+
+func (c cells) set(s string) error { return c.v.Set(s) }
 
 // choice is one of a few words.
 type choice struct {
@@ -149,10 +161,19 @@ func (c choice) String() string { return *c.v }
 
 func (c choice) set(s string) error {
 	if !slices.Contains(c.all, s) {
-		return fmt.Errorf("want %s, got %q", strings.Join(c.all, " or "), s)
+		return fmt.Errorf("want %s, got %q", orList(c.all), s)
 	}
 	*c.v = s
 	return nil
+}
+
+// orList is how a sentence lists words: "a, b or c".
+func orList(words []string) string {
+	n := len(words) - 1
+	if n < 1 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:n], ", ") + " or " + words[n]
 }
 
 // database is a data source name. Only its kind is checked here.
