@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"syscall"
@@ -88,7 +87,8 @@ func (c *control) send(p []byte, file *os.File) error {
 }
 
 // receive waits for a packet: its kind, its ids, and the descriptor that came along,
-// or nil. ids are valid until the next call. At the end the error is io.EOF.
+// or nil. ids are valid until the next call. When the other end is closed the error
+// wraps io.EOF, after a close of this one net.ErrClosed.
 func (c *control) receive() (k kind, ids []byte, file *os.File, err error) {
 	n, oobn, _, _, err := c.conn.ReadMsgUnix(c.buf, c.oob)
 	if errors.Is(err, syscall.ECONNRESET) {
@@ -97,13 +97,7 @@ func (c *control) receive() (k kind, ids []byte, file *os.File, err error) {
 		n, oobn, _, _, err = c.conn.ReadMsgUnix(c.buf, c.oob)
 	}
 	if err != nil {
-		if errors.Is(err, net.ErrClosed) || errors.Is(err, syscall.ECONNRESET) {
-			err = io.EOF
-		}
 		return 0, nil, nil, err
-	}
-	if n == 0 {
-		return 0, nil, nil, io.EOF
 	}
 	if file, err = descriptor(c.oob[:oobn]); err != nil {
 		return 0, nil, nil, err

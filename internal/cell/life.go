@@ -124,7 +124,7 @@ func (s *Supervisor) listen(l *life) error {
 	for {
 		k, ids, _, err := l.control.receive()
 		switch {
-		case err == io.EOF || errors.Is(err, os.ErrDeadlineExceeded): //nolint:errorlint // receive promises it bare
+		case errors.Is(err, io.EOF), errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, syscall.ECONNRESET):
 			return nil
 		case err != nil:
 			return err

@@ -46,7 +46,7 @@ type behaviour struct {
 	Drain   time.Duration         // before it ends at SIGTERM
 	Slow    time.Duration         // for each removal
 	Deaf    bool                  // SIGTERM does nothing
-	Linger  bool                  // goes on after Close
+	Linger  time.Duration         // after Close
 }
 
 func (b behaviour) environ() []string {
@@ -97,10 +97,7 @@ func program() int {
 		time.Sleep(50 * time.Millisecond) // until ready has been read, which is not what is tested
 		return status
 	}
-	if <-stop; b.Linger {
-		m.Close()
-		time.Sleep(time.Minute)
-	}
+	<-stop
 	signal.Reset(syscall.SIGTERM)
 	if err := m.Draining(); err != nil {
 		return 93
@@ -110,6 +107,7 @@ func program() int {
 	}
 	time.Sleep(b.Drain)
 	m.Close()
+	time.Sleep(b.Linger)
 	return 0
 }
 

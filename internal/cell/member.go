@@ -21,7 +21,7 @@ type Member struct {
 	streams   *streams
 	control   *control
 	out       *outbox
-	lost      func() // called when the supervisor is gone
+	lost      func()
 	onRemoval atomic.Pointer[func(id int64)]
 
 	welcomed chan struct{} // closed by welcome
@@ -43,7 +43,7 @@ func Inherited() (*Member, error) {
 	if !ok || err != nil {
 		return nil, err
 	}
-	m, err := newMember(id, os.NewFile(controlFD, "control"))
+	m, err := newMember(id, os.NewFile(controlFD, "control"), killSelf)
 	if err != nil {
 		return nil, fmt.Errorf("cell %d: %w", id.Index, err)
 	}
@@ -59,14 +59,15 @@ func Inherited() (*Member, error) {
 	return m, nil
 }
 
-// newMember takes file, the control socket, over, and waits for the supervisor.
-func newMember(id identity, file *os.File) (*Member, error) {
+// newMember takes file, the control socket, over, and waits for the supervisor. lost
+// is called when that is gone.
+func newMember(id identity, file *os.File, lost func()) (*Member, error) {
 	c, err := newControl(file, true)
 	if err != nil {
 		return nil, err
 	}
 	m := &Member{
-		id: id, streams: newStreams(), control: c, out: newOutbox(), lost: killSelf,
+		id: id, streams: newStreams(), control: c, out: newOutbox(), lost: lost,
 		welcomed: make(chan struct{}), gone: make(chan struct{}),
 	}
 	m.welcome = sync.OnceFunc(func() { close(m.welcomed) })

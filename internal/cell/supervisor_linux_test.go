@@ -114,7 +114,8 @@ func TestEndsByItself(t *testing.T) {
 		"cell 1 is never ready": {3, behaviour{Fail: map[int]int{1: 2}}, nil, ErrNeverReady, "cell 1 ended before it was ever ready: exit status 2", 2},
 		"never ready, status 0": {1, behaviour{Fail: map[int]int{0: 0}}, nil, ErrNeverReady, "cell 0 ended before it was ever ready: exit status 0", 1},
 		"crashes": {
-			2, behaviour{Crash: map[int]int{1: 7}},
+			2,
+			behaviour{Crash: map[int]int{1: 7}},
 			func(c *Config) { c.Restart = Restart{Min: time.Millisecond, Limit: 2} },
 			ErrTooOften, "cell 1 ended too often: exit status 7", 1,
 		},
@@ -229,14 +230,24 @@ func TestDeafCellIsKilled(t *testing.T) {
 	}
 }
 
-// TestLingeringCellIsKilled has a cell give up its control socket and go on.
-func TestLingeringCellIsKilled(t *testing.T) {
-	f := startFleet(t, 1, behaviour{Linger: true}, func(c *Config) { c.RelayTimeout = 100 * time.Millisecond })
-	pid := f.Cells()[0].PID
-	kill(t, pid, syscall.SIGTERM)
-	f.await(t, "the cell is back", func(all []Status) bool { return all[0].Restarts == 1 && all[0].State == Ready })
-	if last := f.Cells()[0].LastExit; last != "signal: killed" {
-		t.Errorf("it ended with %q", last)
+// TestLingering has a cell give up its control socket and go on, for a while that is
+// borne and for one that is not.
+func TestLingering(t *testing.T) {
+	for _, c := range []struct {
+		linger, timeout time.Duration
+		want            string
+	}{
+		{200 * time.Millisecond, patience, "exit status 0"},
+		{2 * patience, 100 * time.Millisecond, "signal: killed"},
+	} {
+		t.Run(c.want, func(t *testing.T) {
+			f := startFleet(t, 1, behaviour{Linger: c.linger}, func(cfg *Config) { cfg.RelayTimeout = c.timeout })
+			kill(t, f.Cells()[0].PID, syscall.SIGTERM)
+			f.await(t, "the cell is back", func(all []Status) bool { return all[0].Restarts == 1 && all[0].State == Ready })
+			if last := f.Cells()[0].LastExit; last != c.want {
+				t.Errorf("it ended with %q", last)
+			}
+		})
 	}
 }
 
