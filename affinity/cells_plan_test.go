@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -297,6 +298,30 @@ func TestPlanProperties(t *testing.T) {
 		}
 		if again, err := m.Plan(cpus, mode); err != nil || fmt.Sprint(again) != fmt.Sprint(cells) {
 			t.Fatalf("%+v, CPUs %v, cells %v: not the same again:\n%+v\n%+v, %v", m, cpus, mode, cells, again, err)
+		}
+	}
+}
+
+// Machines as their kernels describe them.
+func TestPlanOfTrees(t *testing.T) {
+	unsetenv(t)
+	files, err := os.ReadDir("testdata/topology")
+	if err != nil || len(files) == 0 {
+		t.Fatal(err, len(files))
+	}
+	for _, file := range files {
+		content, _ := tree(t, file.Name())
+		m, err := ReadTopology(unpack(t, content))
+		if err != nil || m.Online.Empty() {
+			continue // tested where trees are read
+		}
+		for _, mode := range []Cells{{}, {n: 1, off: true}, {n: m.Online.Len()}, {n: (m.Online.Len() + 1) / 2}} {
+			cells, err := m.Plan(m.Online, mode)
+			if err != nil {
+				t.Errorf("%s, cells %v: %v", file.Name(), mode, err)
+			} else if why := wrong(&m, m.Online, mode, cells); why != "" {
+				t.Errorf("%s, cells %v: %s\n%+v", file.Name(), mode, why, cells)
+			}
 		}
 	}
 }

@@ -3,6 +3,7 @@ package affinity
 import (
 	"bytes"
 	"log/slog"
+	"math"
 	"os"
 	"runtime"
 	"strings"
@@ -53,6 +54,47 @@ func TestDecideQuota(t *testing.T) {
 		if want := tt.quota > 0 && tt.quota < float64(d.CPUs.Len()); binds != want {
 			t.Errorf("%s on CPUs %s: reason %q", tt.tree, tt.cpus, d.Reason)
 		}
+	}
+}
+
+// A part of the quota is rounded down like the whole, but not below a whole
+// number by the last bit of a float.
+func TestDecideShare(t *testing.T) {
+	unsetenv(t)
+	for _, tt := range []struct {
+		quota, share float64
+		procs        int
+	}{
+		{6, 1. / 3, 2},
+		{2.5, 0.4, 1},
+		{3, 2. / 3, 2},
+		{7, 3. / 7, 3},
+		{7, 0.5, 3},
+		{3.999999, 1, 3},
+		{1.5, 0.5, 1},
+		{100, 0.0001, 1},
+		{16, 0.5, 8},
+		{20, 0.5, 8}, // more than there are CPUs
+		{0, 0.5, 8},  // no quota
+		{4, 0, 4},    // no share
+		{4, -1, 4},
+		{4, 2, 4},
+		{4, math.NaN(), 4},
+		{4, math.Inf(1), 4},
+	} {
+		d := Decision{CPUs: set(t, "0-7"), Quota: tt.quota, QuotaFrom: "cpu.max", Share: tt.share}
+		d.decide("")
+		if d.GOMAXPROCS != tt.procs {
+			t.Errorf("%v of %v: GOMAXPROCS %d, want %d (%s)", tt.share, tt.quota, d.GOMAXPROCS, tt.procs, d.Reason)
+		}
+	}
+	d, err := Decide("testdata/v2-ancestor", set(t, "0-7"), 0.8) // of 2.5
+	if want := "cgroup quota 2.5 CPUs at /sys/fs/cgroup/kubepods/pod1/cpu.max, 2 of them for this process"; err != nil || d.GOMAXPROCS != 2 || d.Reason != want || d.Share != 0.8 {
+		t.Errorf("%+v, %v, want GOMAXPROCS 2, %q", d, err, want)
+	}
+	t.Setenv("GOMAXPROCS", "5")
+	if d, err := Decide("testdata/v2-ancestor", set(t, "0-7"), 0.5); err != nil || d.GOMAXPROCS != 5 {
+		t.Errorf("%+v, %v, want the environment's 5", d, err)
 	}
 }
 

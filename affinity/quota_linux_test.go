@@ -10,8 +10,9 @@ import (
 	"testing"
 )
 
-// TestApplyRealQuota runs a process in a cgroup of 1.5 CPUs that it makes
-// below its own. Trees in testdata stand in where it may not.
+// TestApplyRealQuota runs processes in a cgroup of 1.5 CPUs that it makes, in
+// version 2 or 1: a host gives its cpu controller to one of them. Trees in
+// testdata stand in for both where it may not.
 func TestApplyRealQuota(t *testing.T) {
 	unsetenv(t)
 	allowed, err := Allowed()
@@ -21,17 +22,41 @@ func TestApplyRealQuota(t *testing.T) {
 	if allowed.Len() < 2 {
 		skip(t, "1.5 CPUs limit nothing on one CPU; allowed here: %v", allowed)
 	}
-	dir, limit := limitedCgroup(t)
+	var refused []error
+	for _, version := range []string{"v2", "v1"} {
+		t.Run(version, func(t *testing.T) {
+			dir, limit, err := limitedCgroup(t, version == "v2")
+			if err != nil {
+				refused = append(refused, err)
+				t.Skip(err)
+			}
+			applyIn(t, dir, allowed, 1, fmt.Sprintf("cgroup quota 1.5 CPUs at %s", limit))
+			applyIn(t, dir, allowed, 0.5,
+				fmt.Sprintf("cgroup quota 1.5 CPUs at %s, 0.75 of them for this process", limit))
+		})
+	}
+	if len(refused) == 2 {
+		skip(t, "no cgroup can be limited here, only the trees in testdata were tried: %v", errors.Join(refused...))
+	}
+}
+
+// applyIn runs a process in the cgroup at dir, and wants GOMAXPROCS 1.
+func applyIn(t *testing.T, dir string, cpus Set, share float64, reason string) {
+	t.Helper()
 	// The shell enters the group before the program starts.
 	got, err := process{
 		binary: "/bin/sh",
 		role:   "apply",
-		args:   []string{"-c", `echo $$ > "$0/cgroup.procs" && exec "$1" "$2"`, dir, executable(), allowed.String()},
+		args: []string{
+			"-c", `echo $$ > "$0/cgroup.procs" && exec "$@"`, dir,
+			executable(), cpus.String(), fmt.Sprint(share),
+		},
 	}.run(t)
 	if err != nil {
 		t.Fatal(err, got)
 	}
-	want := fmt.Sprintf(`cpus=%v gomaxprocs=1 reason="cgroup quota 1.5 CPUs at %s"`, allowed, limit)
+	t.Log(got["decision"])
+	want := fmt.Sprintf(`cpus=%v gomaxprocs=1 reason=%q`, cpus, reason)
 	if d := got["decision"]; len(d) != 1 || d[0] != want {
 		t.Errorf("got  %q\nwant %q", d, want)
 	}
@@ -73,9 +98,9 @@ func TestApplyEnvironment(t *testing.T) {
 }
 
 // limitedCgroup makes a cgroup limited to 1.5 CPUs and removes it in the end.
-// It returns its directory and the file of the limit, and skips the test,
-// with the reasons, where no hierarchy lets it.
-func limitedCgroup(t *testing.T) (dir, limit string) {
+// It returns its directory and the file of the limit, or why no hierarchy of
+// this version lets it.
+func limitedCgroup(t *testing.T, v2 bool) (dir, limit string, err error) {
 	t.Helper()
 	groups, err := cgroups("/")
 	if err != nil {
@@ -83,7 +108,7 @@ func limitedCgroup(t *testing.T) (dir, limit string) {
 	}
 	var refused []error
 	for _, g := range groups {
-		if !g.may("cpu") {
+		if g.v2 != v2 || !g.may("cpu") {
 			continue
 		}
 		// Upwards, because in version 2 a group that has processes, as ours,
@@ -91,13 +116,15 @@ func limitedCgroup(t *testing.T) (dir, limit string) {
 		for at := range g.ancestry() {
 			limit, err := g.limitBelow(t, at)
 			if err == nil {
-				return path.Dir(limit), limit
+				return path.Dir(limit), limit, nil
 			}
 			refused = append(refused, err)
 		}
 	}
-	skip(t, "no cgroup can be limited here, only the trees in testdata were tried: %v", errors.Join(refused...))
-	return "", ""
+	if len(refused) == 0 {
+		return "", "", errors.New("no hierarchy of this version has the cpu controller")
+	}
+	return "", "", errors.Join(refused...)
 }
 
 // limitBelow makes a limited group below the one at dir.
@@ -107,12 +134,8 @@ func (g cgroup) limitBelow(t *testing.T, dir string) (limit string, err error) {
 	file, text := "cpu.cfs_quota_us", "150000"
 	if g.v2 {
 		file, text = "cpu.max", "150000 100000"
-		has, err := os.ReadFile(path.Join(parent, "cgroup.subtree_control"))
-		if err != nil {
+		if err := delegateCPU(t, parent); err != nil {
 			return "", err
-		}
-		if !slices.Contains(strings.Fields(string(has)), "cpu") {
-			return "", fmt.Errorf("%s: no cpu controller for groups below, only %q", parent, has)
 		}
 	}
 	child, err := os.MkdirTemp(parent, "affinity-test-")
@@ -126,4 +149,33 @@ func (g cgroup) limitBelow(t *testing.T, dir string) (limit string, err error) {
 	})
 	limit = path.Join(child, file)
 	return limit, os.WriteFile(limit, []byte(text), 0)
+}
+
+// delegateCPU gives groups below a version 2 group the cpu controller, if they
+// do not have it, until the test ends.
+func delegateCPU(t *testing.T, dir string) error {
+	t.Helper()
+	below := path.Join(dir, "cgroup.subtree_control")
+	for _, file := range []string{path.Join(dir, "cgroup.controllers"), below} {
+		has, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		cpu := slices.Contains(strings.Fields(string(has)), "cpu")
+		switch {
+		case file == below && cpu:
+			return nil
+		case file != below && !cpu:
+			return fmt.Errorf("%s: no cpu controller, only %q", file, has)
+		}
+	}
+	if err := os.WriteFile(below, []byte("+cpu"), 0); err != nil {
+		return err
+	}
+	t.Cleanup(func() {
+		if err := os.WriteFile(below, []byte("-cpu"), 0); err != nil {
+			t.Log(err) // somebody began to use it
+		}
+	})
+	return nil
 }
