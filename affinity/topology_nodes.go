@@ -143,16 +143,22 @@ func (r *treeReader) distances(id int, ids Set) []Distance {
 }
 
 // share makes the nodes' CPUs a partition of those online. A CPU that several
-// nodes claim (emulated nodes do) goes to the first with memory, or else the
-// first; one that none claims to the first with memory and CPUs, or else the
-// first.
+// nodes claim (emulated nodes do) is taken as of the first of them with memory,
+// and one that none claims as of the first of all with memory; where there is
+// none with memory, of the first.
 func (r *treeReader) share(nodes []Node, online Set) {
 	order := make([]*Node, len(nodes))
 	for i := range nodes {
 		order[i] = &nodes[i]
 	}
 	slices.SortStableFunc(order, func(a, b *Node) int {
-		return rank(a.MemoryBytes == 0) - rank(b.MemoryBytes == 0)
+		switch {
+		case (a.MemoryBytes > 0) == (b.MemoryBytes > 0):
+			return 0
+		case a.MemoryBytes > 0:
+			return -1
+		}
+		return 1
 	})
 	var claimed Set
 	for _, n := range order {
@@ -166,19 +172,8 @@ func (r *treeReader) share(nodes []Node, online Set) {
 	if left.Empty() {
 		return
 	}
-	slices.SortStableFunc(order, func(a, b *Node) int {
-		return rank(a.MemoryBytes == 0 || a.CPUs.Empty()) - rank(b.MemoryBytes == 0 || b.CPUs.Empty())
-	})
 	r.note("taken as of node %d, since no online node claims them: CPUs %v", order[0].ID, left)
 	order[0].CPUs = order[0].CPUs.Union(left)
-}
-
-// rank orders what is last behind the rest.
-func rank(last bool) int {
-	if last {
-		return 1
-	}
-	return 0
 }
 
 func nodeFile(id int, name string) string {

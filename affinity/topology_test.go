@@ -176,6 +176,7 @@ func TestReadTopologyMalformed(t *testing.T) {
 		{node + "node1/meminfo", "MemTotal:", []string{"node1/meminfo", `"MemTotal:"`}, ""},
 		{node + "node1/meminfo", long, []string{"node1/meminfo", "xxx..."}, ""},
 		{node + "node0/distance", "10", []string{"node0/distance", "nodes 0-1", `"10"`}, "node 0: cpus 0-1,4-5, 32768 MiB, distances 0:10 1:20"},
+		{node + "node0/distance", "10 21 31", []string{"node0/distance", `"10 21 31"`}, "node 0: cpus 0-1,4-5, 32768 MiB, distances 0:10 1:20"},
 		{node + "node0/distance", "10 -21", []string{"node0/distance", `"-21"`}, "node 0: cpus 0-1,4-5, 32768 MiB, distances 0:10 1:20"},
 		{node + "node0/distance", "0 21", []string{"node0/distance", `"0"`}, "node 0: cpus 0-1,4-5, 32768 MiB, distances 0:10 1:21"},
 		{"proc/self/cgroup", "nonsense", []string{"/proc/self/cgroup", "nonsense"}, ""},
