@@ -113,6 +113,13 @@ func (c *control) receive() (k kind, ids []byte, file *os.File, err error) {
 	return k, ids, file, nil
 }
 
+// discard reads until the other end is closed.
+func (c *control) discard() {
+	for err := error(nil); err == nil || errors.Is(err, errPacket); {
+		_, _, _, err = c.receive() // supervisors get no file
+	}
+}
+
 // descriptor returns the one that came with a packet, or nil.
 func descriptor(oob []byte) (*os.File, error) {
 	if len(oob) == 0 {

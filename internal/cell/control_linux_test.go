@@ -138,6 +138,51 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
+// TestMemberWaitsToBeWelcome: what it caches before could be stale for ever.
+func TestMemberWaitsToBeWelcome(t *testing.T) {
+	for name, c := range map[string]struct {
+		then func(supervisor *control) error
+		want error
+	}{
+		"welcome": {func(s *control) error { return s.send(packet(kindWelcome), nil) }, nil},
+		"closed":  {func(s *control) error { return s.conn.Close() }, ErrNoSupervisor},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b, err := controlPair()
+			if err != nil {
+				t.Fatal(err)
+			}
+			supervisor, err := newControl(a, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer supervisor.conn.Close() //nolint:errcheck // of a test
+			done := make(chan error, 1)
+			go func() {
+				m, err := newMember(identity{Of: 1}, b, func() {})
+				if m != nil {
+					m.Close()
+				}
+				done <- err
+			}()
+			if k, _, _, err := supervisor.receive(); err != nil || k != kindHello {
+				t.Fatalf("receive() = %d, %v", k, err)
+			}
+			select {
+			case err := <-done:
+				t.Fatalf("it did not wait: %v", err)
+			case <-time.After(50 * time.Millisecond):
+			}
+			if err := c.then(supervisor); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-done; !errors.Is(err, c.want) {
+				t.Errorf("newMember() = %v, want %v", err, c.want)
+			}
+		})
+	}
+}
+
 // newTestMember returns a Member whose supervisor is the test.
 func newTestMember(t *testing.T) (m *Member, supervisor *control, lost <-chan struct{}) {
 	t.Helper()

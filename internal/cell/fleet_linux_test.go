@@ -95,7 +95,7 @@ func launchFleet(t *testing.T, n int, b behaviour, change func(*Config)) *fleet 
 		f.Stop()
 		f.Stop() // those that drain slowly
 		select {
-		case _, _ = <-f.ended: // a test may have looked at it
+		case <-f.ended: //nolint:errcheck // the test looks at it if it is about that
 		case <-time.After(patience):
 			t.Errorf("the supervisor did not end; its log:\n%s", f.log)
 		}

@@ -92,12 +92,12 @@ func (s *Supervisor) run(l *life) *os.ProcessState {
 	})
 	talk.Go(func() {
 		defer close(heard)
-		err := s.listen(l)
-		s.hub.leave(&l.link)
-		if err != nil {
+		if err := s.listen(l); err != nil {
 			s.log.Error("a cell is killed: reading from it failed", "cell", l.link.cell, "error", err)
 			l.link.kill()
+			l.control.discard() // until it is dead: others wait for it until then
 		}
+		s.hub.leave(&l.link)
 	})
 	talk.Go(func() {
 		// A cell that hears of no more removals must not go on.

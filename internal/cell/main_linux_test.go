@@ -89,7 +89,7 @@ func program() int {
 			fmt.Fprintf(w, "cell %d", m.Index())
 		}))
 	}
-	go http.Serve(m.Admin(), admin(m, cache, stop)) //nolint:errcheck // until it ends
+	go http.Serve(m.Admin(), admin(m, cache)) //nolint:errcheck // until it ends
 	if err := m.Ready(); err != nil {
 		return 92
 	}
@@ -126,7 +126,7 @@ func (c *cache) remove(id int64) {
 }
 
 // admin is the private server of a cell.
-func admin(m *Member, c *cache, stop chan<- os.Signal) http.Handler {
+func admin(m *Member, c *cache) http.Handler {
 	mux := http.NewServeMux()
 	number := func(r *http.Request, name string) int64 {
 		n, err := strconv.ParseInt(r.FormValue(name), 10, 64)
@@ -185,7 +185,10 @@ func admin(m *Member, c *cache, stop chan<- os.Signal) http.Handler {
 		}
 		fmt.Fprintf(w, "%d in %d calls", len(c.removed), c.calls)
 	})
-	mux.HandleFunc("/stop", func(http.ResponseWriter, *http.Request) { stop <- syscall.SIGTERM })
+	// Something that no cell should say.
+	mux.HandleFunc("/nonsense", func(http.ResponseWriter, *http.Request) {
+		m.out.put(message{packet: packet(kindWelcome)})
+	})
 	return mux
 }
 

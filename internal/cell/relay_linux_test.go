@@ -93,6 +93,14 @@ func TestStoppedCellIsKilled(t *testing.T) {
 	}
 }
 
+func TestUnrulyCellIsKilled(t *testing.T) {
+	f := startFleet(t, 2, behaviour{}, nil)
+	_, _ = f.ask(t, 1, "/nonsense") // its answer may be cut off
+	f.await(t, "the cell is back", func(all []Status) bool { return all[1].Restarts == 1 && all[1].State == Ready })
+	f.log.index(t, `msg="a cell is killed: reading from it failed" cell=1`)
+	f.mustAsk(t, 0, "/announce?id=1")
+}
+
 // TestAnnounceGoesOn has the caller leave before the others have confirmed.
 func TestAnnounceGoesOn(t *testing.T) {
 	f := startFleet(t, 2, behaviour{}, func(c *Config) { c.RelayTimeout = patience })
