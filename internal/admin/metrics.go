@@ -16,7 +16,7 @@ import (
 // maxScrapes bounds what many scrapers at once can cost; the others get a 503.
 const maxScrapes = 4
 
-func metricsHandler(cfg Config) http.Handler {
+func metricsHandler(cfg Config, fleet *fleet) http.Handler {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister( // fails only for names that are registered twice: not these
 		collectors.NewGoCollector(),
@@ -26,7 +26,11 @@ func metricsHandler(cfg Config) http.Handler {
 	if cfg.Stats != nil {
 		reg.MustRegister(collector{cfg.Stats})
 	}
-	return promhttp.HandlerFor(reg, promhttp.HandlerOpts{
+	var all prometheus.Gatherer = reg
+	if fleet != nil {
+		all = merged{own: reg, fleet: fleet}
+	}
+	return promhttp.HandlerFor(all, promhttp.HandlerOpts{
 		ErrorLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelWarn),
 		// One bad family must not hide the others.
 		ErrorHandling:       promhttp.ContinueOnError,

@@ -17,6 +17,12 @@ import (
 type Config struct {
 	// Addr is host:port or unix:/path; see package listen.
 	Addr string
+	// Listener is served instead of one on Addr if it is not nil. The Server closes it.
+	Listener net.Listener
+	// Fleet makes this the private port of a supervisor: /metrics shows the series of
+	// all cells, /health and /ready speak for all, and the query parameter cell sends a
+	// request to one. nil: there are no cells.
+	Fleet *Fleet
 	// Stats is shown on /metrics; nil: only Go's, the process's and build_info.
 	Stats *stats.Registry
 	// Ready answers /ready: nil, or why not, in words that are shown; a nil func is always
@@ -40,9 +46,11 @@ const (
 
 // Server is the private port.
 type Server struct {
-	addr string
-	http *http.Server
-	ln   net.Listener
+	addr  string
+	given net.Listener // Config.Listener
+	fleet *fleet       // nil: there are no cells
+	http  *http.Server
+	ln    net.Listener
 }
 
 // New returns a Server that does not listen yet.
@@ -50,10 +58,16 @@ func New(cfg Config) *Server {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
+	var fleet *fleet
+	if cfg.Fleet != nil {
+		fleet = newFleet(cfg.Fleet, cfg.Log)
+	}
 	return &Server{
-		addr: cfg.Addr,
+		addr:  cfg.Addr,
+		given: cfg.Listener,
+		fleet: fleet,
 		http: &http.Server{
-			Handler:           newMux(cfg),
+			Handler:           newHandler(cfg, fleet),
 			ReadHeaderTimeout: readHeaderTimeout,
 			ReadTimeout:       readTimeout,
 			WriteTimeout:      writeTimeout,
@@ -64,8 +78,12 @@ func New(cfg Config) *Server {
 	}
 }
 
-// Listen opens the port. Requests wait until Serve.
+// Listen opens the port, or takes the Listener it was given. Requests wait until Serve.
 func (s *Server) Listen(ctx context.Context) error {
+	if s.given != nil {
+		s.ln = s.given
+		return nil
+	}
 	addr, err := listen.Parse(s.addr)
 	if err != nil {
 		return fmt.Errorf("admin: %w", err)

@@ -32,13 +32,16 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // serve starts a Server, on a free port by default, and stops it when t ends. client
-// reaches it at base whatever kind of address it has.
-func serve(t *testing.T, cfg Config) (s *Server, client *http.Client, base string) {
+// reaches it at base whatever kind of address it has. adjust changes what no Config does.
+func serve(t *testing.T, cfg Config, adjust ...func(*Server)) (s *Server, client *http.Client, base string) {
 	t.Helper()
 	if cfg.Addr == "" {
 		cfg.Addr = "127.0.0.1:0"
 	}
 	s = New(cfg)
+	for _, f := range adjust {
+		f(s)
+	}
 	if s.Addr() != nil {
 		t.Errorf("Addr() = %v before Listen", s.Addr())
 	}
