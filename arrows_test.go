@@ -32,13 +32,17 @@ var arrows = map[string][]string{
 		"pinion/internal/stats",
 	},
 
-	"pinion/internal/accesslog": {"pinion/codec", "pinion/handlers", "pinion/internal/stats"},
-	"pinion/internal/admin":     {"pinion/internal/health", "pinion/internal/listen", "pinion/internal/stats"},
-	"pinion/internal/config":    {"pinion/affinity", "pinion/internal/accesslog", "pinion/internal/listen"},
-	"pinion/internal/health":    nil,
-	"pinion/internal/listen":    nil,
-	"pinion/internal/logsink":   nil,
-	"pinion/internal/transport": {"pinion/engine", "pinion/internal/stats"},
+	"pinion/internal/accesslog":     {"pinion/codec", "pinion/handlers", "pinion/internal/stats"},
+	"pinion/internal/admin":         {"pinion/internal/health", "pinion/internal/listen", "pinion/internal/stats"},
+	"pinion/internal/cell":          {"pinion/affinity", "pinion/internal/stats"},
+	"pinion/internal/topology":      {"pinion/affinity"},
+	"pinion/internal/machine":       nil,
+	"pinion/internal/machine/guest": nil,
+	"pinion/internal/config":        {"pinion/affinity", "pinion/internal/accesslog", "pinion/internal/listen"},
+	"pinion/internal/health":        nil,
+	"pinion/internal/listen":        nil,
+	"pinion/internal/logsink":       nil,
+	"pinion/internal/transport":     {"pinion/engine", "pinion/internal/stats"},
 }
 
 // TestArrows reads the imports of every product file. Tests may import what

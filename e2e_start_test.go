@@ -17,7 +17,7 @@ func TestEnvironment(t *testing.T) {
 	cmd := command(t)
 	cmd.Env = append(cmd.Env, "PINION_CPUS=4095")
 	out, err := cmd.CombinedOutput()
-	if err == nil || !bytes.HasPrefix(out, []byte("server: PINION_CPUS: CPU 4095 is not allowed")) {
+	if err == nil || !bytes.HasPrefix(out, []byte("server: PINION_CPUS: CPU 4095 does not exist")) {
 		t.Errorf("%v: %s", err, out)
 	}
 }
@@ -37,7 +37,7 @@ func TestWrongUse(t *testing.T) {
 		want string // in the line
 	}{
 		{[]string{"-cpus", "0-"}, "-cpus"},
-		{[]string{"-cpus", "4095"}, "-cpus: CPU 4095 is not allowed here"},
+		{[]string{"-cpus", "4095"}, "-cpus: CPU 4095 does not exist"},
 		{[]string{"-cpus", ","}, "-cpus"},
 		{[]string{"-db", "ftp://x"}, "ftp"},
 		{[]string{"-addr", "nonsense"}, "nonsense"},

@@ -16,7 +16,7 @@ import (
 	"runtime"
 	"syscall"
 
-	"pinion/affinity"
+	"pinion/internal/cell"
 	"pinion/internal/config"
 	"pinion/internal/logsink"
 	"pinion/users/sqldb"
@@ -51,66 +51,76 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 	}
 	// A reader of our output that goes away is no reason to stop serving.
 	signal.Ignore(syscall.SIGPIPE)
-	tokens, err := loadTokens(cfg)
-	if err != nil {
-		return fail(stderr, cfg.Wrong("tokens", err))
-	}
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: cfg.LogLevel}))
-	if err := pin(cfg.CPUs, log); err != nil {
-		return fail(stderr, cfg.Wrong("cpus", err))
+	switch {
+	case cfg.Command == config.Topology:
+		err = printTopology(&cfg, stdout, log)
+	default:
+		err = takeRole(&cfg, args, stdout, sink, log)
 	}
-	for _, w := range cfg.Warnings {
-		log.Warn(w)
-	}
-
-	// The first signal begins the drain; from then on signals have their
-	// ordinary effect, so that a second one ends the process.
-	stop, restore := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
-	defer restore()
-	context.AfterFunc(stop, restore)
-
-	s := &server{cfg: cfg, log: log, sink: sink, tokens: tokens, accessLog: stdout}
-	if err := s.open(stop); err != nil {
-		s.closeInTime()
-		if stop.Err() != nil {
-			return 0 // it was told to stop while it started
-		}
-		return fail(stderr, err)
-	}
-	err = s.serve(stop)
-	s.closeInTime()
 	if err != nil {
 		return fail(stderr, err)
 	}
 	return 0
 }
 
-// pin gives the process its CPUs, by starting it again with the right mask, and
-// sizes GOMAXPROCS after them and the cgroup's quota.
-func pin(cpus affinity.Set, log *slog.Logger) error {
-	if cpus.Empty() {
-		allowed, err := affinity.Allowed()
-		if err != nil && !errors.Is(err, errors.ErrUnsupported) {
-			return err
-		}
-		cpus = allowed
-	} else if err := affinity.Reexec(affinity.Placement{CPUs: cpus}); err != nil {
+// takeRole makes this process what it has to be: one of several cells, their
+// supervisor, or all there is.
+func takeRole(cfg *config.Config, args []string, stdout io.Writer, sink *logsink.Writer, log *slog.Logger) error {
+	tokens, err := loadTokens(cfg)
+	if err != nil {
+		return cfg.Wrong("tokens", err)
+	}
+	s := &server{cfg: cfg, log: log, sink: sink, tokens: tokens, accessLog: stdout}
+	if s.cell, err = cell.Inherited(); err != nil {
 		return err
 	}
-	decision, err := affinity.Apply(cpus, 1)
-	if err != nil {
-		log.Warn("a CPU limit could not be read", "error", err)
+	if s.cell != nil { // its CPUs and memory came with it, its warnings from the supervisor
+		s.log = log.With("cell", s.cell.Index())
+		decide(s.cell.Placement().CPUs, s.cell.Share(), s.log)
+		return s.run(untilSignal)
 	}
-	log.Info("cpus decided", "decision", decision)
-	return nil
+	if s.place, err = newPlace(cfg, log); err != nil {
+		return err
+	}
+	if err := s.place.settle(log); err != nil {
+		return cfg.Wrong("cpus", err)
+	}
+	for _, w := range cfg.Warnings {
+		log.Warn(w)
+	}
+	if len(s.place.cells) > 1 {
+		return supervise(s, untilSignal, args)
+	}
+	return s.run(untilSignal)
+}
+
+// untilSignal returns a context that ends with the first SIGTERM, SIGINT or
+// SIGHUP, which begins the drain; from then on signals have their ordinary
+// effect, so that a second one ends the process. Under nohup(1), SIGHUP stays
+// ignored.
+func untilSignal() (stop context.Context, restore func()) {
+	signals := []os.Signal{syscall.SIGTERM, os.Interrupt}
+	if !signal.Ignored(syscall.SIGHUP) {
+		signals = append(signals, syscall.SIGHUP)
+	}
+	stop, restore = signal.NotifyContext(context.Background(), signals...)
+	context.AfterFunc(stop, restore)
+	return stop, restore
 }
 
 // fail tells err in one line and returns its exit status.
 func fail(stderr io.Writer, err error) int {
 	_, _ = fmt.Fprintln(stderr, "server:", config.OneLine(err.Error()))
-	var usage *config.UsageError
-	if errors.As(err, &usage) || errors.Is(err, sqldb.ErrUnsupported) {
+	var (
+		usage *config.UsageError
+		ended *cell.ExitError
+	)
+	switch {
+	case errors.As(err, &usage), errors.Is(err, sqldb.ErrUnsupported):
 		return exitUsage
+	case errors.As(err, &ended):
+		return ended.ExitCode()
 	}
 	return exitFailure
 }

@@ -17,6 +17,7 @@ import (
 	"pinion/handlers"
 	"pinion/internal/accesslog"
 	"pinion/internal/admin"
+	"pinion/internal/cell"
 	"pinion/internal/config"
 	"pinion/internal/health"
 	"pinion/internal/listen"
@@ -27,13 +28,17 @@ import (
 	"pinion/users/sqldb"
 )
 
+const logDroppedHelp = "Lines of the log that were lost: stderr did not take them."
+
 // server is one process that serves. open fills its fields, close lets them go.
 type server struct {
-	cfg       config.Config
+	cfg       *config.Config
 	log       *slog.Logger
 	sink      *logsink.Writer
 	tokens    *handlers.Tokens
 	accessLog io.Writer
+	place     *place       // nil in a cell
+	cell      *cell.Member // nil in a process that is all there is
 
 	stats     *stats.Registry
 	health    *health.State
@@ -46,14 +51,27 @@ type server struct {
 	transport transport.Transport
 }
 
+// run serves until a signal ends it.
+func (s *server) run(until func() (context.Context, func())) error {
+	stop, restore := until()
+	defer restore()
+	defer s.closeInTime()
+	if err := s.open(stop); err != nil {
+		if stop.Err() != nil {
+			return nil // it was told to stop while it started
+		}
+		return err
+	}
+	return s.serve(stop)
+}
+
 // open acquires everything that can fail before the first request. ctx ends it
 // early. After an error, close lets go of what was acquired.
 func (s *server) open(ctx context.Context) error {
 	s.stats = stats.NewRegistry(runtime.GOMAXPROCS(0))
-	s.stats.Counter("log_dropped_total", "Lines of the log that were lost: stderr did not take them.").
-		Func(s.sink.Dropped)
+	s.stats.Counter("log_dropped_total", logDroppedHelp).Func(s.sink.Dropped)
 	s.health = health.New(health.Config{Ping: s.canServe, Log: s.log})
-	s.lines = accesslog.New(accesslog.Config{Mode: s.cfg.AccessLog, Out: s.accessLog, Stats: s.stats, Log: s.log})
+	s.lines = accesslog.New(s.accessLogConfig())
 
 	// The ports come first: one that is taken is found before a database is
 	// made, and the private one answers while it is filled. Connections to the
@@ -71,28 +89,61 @@ func (s *server) open(ctx context.Context) error {
 	if err := s.fill(ctx); err != nil {
 		return err
 	}
-	s.users = users.NewService(users.Config{
+	c := users.Config{
 		Rows: s.db, Attributes: s.db, Members: s.db,
-		L1Bytes: int64(s.cfg.L1Bytes), Stats: s.stats,
+		L1Bytes: int64(s.cfg.L1Bytes) / s.of(), Stats: s.stats, Log: s.log,
 		// Shorter than what a request has: a part that does not come in time is
 		// left out of an answer, rather than late with it.
 		LoadTimeout: s.cfg.RequestTimeout * 4 / 5,
-	})
+	}
+	if s.cell != nil {
+		c.Announce = s.cell.Announce
+	}
+	s.users = users.NewService(c)
+	if s.cell != nil {
+		s.cell.OnRemoval(s.users.Forget)
+	}
 	if err := s.openTransport(); err != nil {
 		return err
 	}
 	return s.stats.Err() // two rooms that disagree about a metric
 }
 
-// listen opens the public port: one listener, or one for each loop.
+// of is among how many processes like this one the limits of the configuration
+// are divided.
+func (s *server) of() int64 {
+	if s.cell == nil {
+		return 1
+	}
+	return int64(s.cell.Of())
+}
+
+func (s *server) accessLogConfig() accesslog.Config {
+	c := accesslog.Config{Mode: s.cfg.AccessLog, Out: s.accessLog, Stats: s.stats, Log: s.log}
+	if s.cell != nil {
+		i := s.cell.Index()
+		c.Cell, c.BatchBytes = &i, accesslog.MinBatchBytes // the others write to the same place
+	}
+	return c
+}
+
+// listen opens the public port: one listener, or one for each loop. A cell has
+// them from its supervisor.
 func (s *server) listen(ctx context.Context) error {
+	if s.cell != nil {
+		s.lns = s.cell.Listeners()
+		return nil
+	}
 	addr, err := listen.Parse(s.cfg.Addr)
 	if err != nil {
 		return s.cfg.Wrong("addr", err)
 	}
 	if s.cfg.Engine == config.EngineLoop && !addr.Unix() {
-		s.lns, err = engine.Listen(addr.String(), runtime.GOMAXPROCS(0))
-		return err
+		if s.lns, err = engine.Listen(addr.String(), runtime.GOMAXPROCS(0)); err != nil {
+			return err
+		}
+		steer(s.cfg.Steer, s.place, [][]net.Listener{s.lns}, s.stats, s.log)
+		return nil
 	}
 	ln, err := addr.Listen(ctx)
 	if err != nil {
@@ -118,15 +169,25 @@ func (s *server) openTransport() error {
 	c := transport.Config{
 		Handler: api.Serve, ErrorHandler: api.ServeError, Overload: api.Overload,
 		ReadTimeout: s.cfg.ReadTimeout, WriteTimeout: s.cfg.WriteTimeout, IdleTimeout: s.cfg.IdleTimeout,
-		MaxHeaderBytes: int(s.cfg.MaxHeaderBytes), MaxBodyBytes: handlers.MaxBodyBytes, MaxConns: s.cfg.MaxConns,
-		Stats: s.stats, Logger: s.log,
+		MaxHeaderBytes: int(s.cfg.MaxHeaderBytes), MaxBodyBytes: handlers.MaxBodyBytes,
+		MaxConns: max(1, s.cfg.MaxConns/int(s.of())),
+		Stats:    s.stats, Logger: s.log,
 	}
 	if s.cfg.Engine == config.EngineLoop {
-		s.transport = transport.NewLoop(c, runtime.GOMAXPROCS(0))
+		s.transport = transport.NewLoop(c, s.loops())
 	} else {
 		s.transport = transport.NewFastHTTP(c)
 	}
 	return nil
+}
+
+// loops is how many loops serve: one for each listener, or for each CPU where
+// there is one listener for all.
+func (s *server) loops() int {
+	if n := len(s.lns); n > 1 {
+		return n
+	}
+	return runtime.GOMAXPROCS(0)
 }
 
 // loopOf is the number of a request's loop.
@@ -139,7 +200,7 @@ func loopOf(ctx *fasthttp.RequestCtx) uint64 {
 func (s *server) canServe(ctx context.Context) error { return s.users.Ready(ctx) }
 
 // loadTokens reads who may write.
-func loadTokens(cfg config.Config) (*handlers.Tokens, error) {
+func loadTokens(cfg *config.Config) (*handlers.Tokens, error) {
 	tokens := new(handlers.Tokens)
 	if cfg.Demo > 0 {
 		tokens.Allow("demo", handlers.DemoToken)
@@ -166,15 +227,19 @@ func (s *server) openAdmin(ctx context.Context) error {
 	if s.cfg.Admin == "" {
 		return nil
 	}
-	private := admin.New(admin.Config{
-		Addr: s.cfg.Admin, Stats: s.stats, Ready: s.health.Check, Version: version, Log: s.log,
-	})
+	c := admin.Config{Addr: s.cfg.Admin, Stats: s.stats, Ready: s.health.Check, Version: version, Log: s.log}
+	if s.cell != nil {
+		c.Listener = s.cell.Admin() // behind the supervisor's port
+	}
+	private := admin.New(c)
 	if err := private.Listen(ctx); err != nil {
 		return err
 	}
 	s.admin, s.adminDone = private, make(chan error, 1)
 	go func() { s.adminDone <- private.Serve() }()
-	s.log.Info("private port open", "addr", private.Addr())
+	if s.cell == nil {
+		s.log.Info("private port open", "addr", private.Addr())
+	}
 	return nil
 }
 
@@ -206,6 +271,11 @@ func (s *server) serve(stop context.Context) error {
 	done := make(chan error, 1)
 	go func() { done <- s.transport.Serve(s.lns...) }()
 	s.health.SetReady()
+	if s.cell != nil {
+		if err := s.cell.Ready(); err != nil {
+			s.log.Warn("the supervisor cannot be told", "error", err)
+		}
+	}
 	s.log.Info("serving", "addr", s.lns[0].Addr(), "engine", s.cfg.Engine, "version", version)
 
 	var failed error
@@ -216,6 +286,9 @@ func (s *server) serve(stop context.Context) error {
 	case <-stop.Done():
 	}
 	s.health.SetDraining()
+	if s.cell != nil {
+		_ = s.cell.Draining() // a supervisor that is gone takes this process along
+	}
 	s.log.Info("draining", "delay", s.cfg.DrainDelay, "timeout", s.cfg.DrainTimeout)
 	select {
 	case err := <-done:
@@ -276,5 +349,8 @@ func (s *server) close() {
 	}
 	if s.transport != nil {
 		s.log.Info("stopped")
+	}
+	if s.cell != nil {
+		s.cell.Close() // the cache is gone by now
 	}
 }

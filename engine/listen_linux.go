@@ -44,6 +44,10 @@ func Listen(addr string, n int) (_ []net.Listener, err error) {
 		})
 		return errors.Join(err, serr)
 	}}
+	// No client of an API asks for Multipath TCP, which package net offers; a
+	// listener that offers it accepts at a higher price and takes no program
+	// that chooses among listeners.
+	lc.SetMultipathTCP(false)
 	lns := make([]net.Listener, 0, n)
 	defer func() {
 		if err != nil {

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"runtime"
+
+	"pinion/affinity"
+	"pinion/engine"
+	"pinion/internal/admin"
+	"pinion/internal/cell"
+	"pinion/internal/config"
+	"pinion/internal/listen"
+	"pinion/internal/stats"
+)
+
+// inMemory is the -db that keeps nothing.
+const inMemory = "sqlite::memory:"
+
+// errOneProcess refuses a database that only one process can see.
+var errOneProcess = errors.New(inMemory + " belongs to one process, and there would be several: use -cells off, or a file")
+
+// supervise runs the cells until a signal ends them.
+func supervise(s *server, until func() (context.Context, func()), args []string) error {
+	if s.cfg.DB == inMemory {
+		return s.cfg.Wrong("db", errOneProcess)
+	}
+	stop, restore := until()
+	defer restore()
+	runtime.GOMAXPROCS(min(2, runtime.GOMAXPROCS(0))) // the CPUs are for the cells
+	reg := stats.NewRegistry(1)
+	reg.Counter("log_dropped_total", logDroppedHelp).Func(s.sink.Dropped)
+	lns, err := openCells(stop, s.cfg, s.place.cells)
+	if err != nil {
+		return err
+	}
+	steer(s.cfg.Steer, s.place, lns, reg, s.log)
+	cells := cell.New(cell.Config{
+		Specs: specs(s.place.cells, lns, s.log), Args: args,
+		DrainTimeout: s.cfg.DrainDelay + s.cfg.DrainTimeout, Log: s.log, Stats: reg,
+	})
+	closeAdmin, err := openFleet(stop, s.cfg, cells, reg, s.log)
+	if err != nil {
+		return err
+	}
+	defer closeAdmin()
+	return cells.Run(stop)
+}
+
+// openFleet serves the private port for all cells until the function it returns is
+// called.
+func openFleet(ctx context.Context, cfg *config.Config, cells *cell.Supervisor, reg *stats.Registry, log *slog.Logger) (closePort func(), err error) {
+	if cfg.Admin == "" {
+		return func() {}, nil
+	}
+	port := admin.New(admin.Config{
+		Addr: cfg.Admin, Stats: reg, Version: version, Log: log,
+		Fleet: &admin.Fleet{Cells: func() []admin.CellStatus { return statusOf(cells) }, Dial: cells.Dial},
+	})
+	if err := port.Listen(ctx); err != nil {
+		return nil, err
+	}
+	log.Info("private port open", "addr", port.Addr())
+	served := make(chan error, 1)
+	go func() { served <- port.Serve() }()
+	return func() {
+		ctx, cancel := context.WithTimeout(context.Background(), lastWords)
+		defer cancel()
+		if err := errors.Join(port.Shutdown(ctx), <-served); err != nil {
+			log.Warn("closing", "error", err)
+		}
+	}, nil
+}
+
+// statusOf puts what the supervisor knows in the words of the private port.
+func statusOf(cells *cell.Supervisor) []admin.CellStatus {
+	var all []admin.CellStatus
+	for _, c := range cells.Cells() {
+		all = append(all, admin.CellStatus{
+			Cell: c.Cell, PID: c.PID, State: c.State.String(), Restarts: c.Restarts, LastExit: c.LastExit,
+		})
+	}
+	return all
+}
+
+// specs tells what each cell is to be.
+func specs(cells []affinity.Cell, lns [][]net.Listener, log *slog.Logger) []cell.Spec {
+	all := make([]cell.Spec, len(cells))
+	for i, c := range cells {
+		all[i] = cell.Spec{
+			Index: i, Share: c.Share, Listeners: lns[i],
+			Placement: affinity.Placement{CPUs: c.CPUs, Memory: c.Memory},
+		}
+		log.Info("cell planned", "cell", i, "cpus", c.CPUs, "gomaxprocs", c.GOMAXPROCS, "memory", c.Memory, "reason", c.Reason)
+	}
+	return all
+}
+
+// openCells opens the public port for all cells: a listener for each loop, those of
+// cell 0 first, in one group of the kernel's.
+func openCells(ctx context.Context, cfg *config.Config, cells []affinity.Cell) ([][]net.Listener, error) {
+	addr, err := listen.Parse(cfg.Addr)
+	if err != nil {
+		return nil, cfg.Wrong("addr", err)
+	}
+	lns := make([][]net.Listener, len(cells))
+	if addr.Unix() {
+		ln, err := addr.Listen(ctx)
+		for i := range lns {
+			lns[i] = []net.Listener{ln} // they take turns
+		}
+		return lns, err
+	}
+	all := 0
+	counts := make([]int, len(cells))
+	for i, c := range cells {
+		if counts[i] = 1; cfg.Engine == config.EngineLoop {
+			counts[i] = c.GOMAXPROCS
+		}
+		all += counts[i]
+	}
+	group, err := engine.Listen(addr.String(), all)
+	if err != nil {
+		return nil, err
+	}
+	for i, n := range counts {
+		lns[i], group = group[:n:n], group[n:]
+	}
+	return lns, nil
+}
