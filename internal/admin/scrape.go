@@ -113,7 +113,8 @@ func gathered(families []*dto.MetricFamily, err error) prometheus.Gatherer {
 
 func isCellLabel(l *dto.LabelPair) bool { return l.GetName() == cellLabel }
 
-// setCell adds the label. Labels are sorted by name.
+// setCell adds the label. Labels stay sorted: only then does Gatherers find a name that is
+// there twice.
 func setCell(series *dto.Metric, value string) {
 	series.Label = append(series.Label, &dto.LabelPair{Name: new(cellLabel), Value: &value})
 	slices.SortStableFunc(series.Label, func(a, b *dto.LabelPair) int { return strings.Compare(a.GetName(), b.GetName()) })
