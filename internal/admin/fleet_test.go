@@ -192,7 +192,7 @@ func TestFleetMetrics(t *testing.T) {
 			h.Observe(0, 50*time.Millisecond)
 		}
 		reg.Counter("odd_total", "Has a label of that name.", "cell", "zone").With("mine", "z").Add(0, 1)
-		reg.Counter("odder_total", "And the name it would get.", "cell", "exported_cell").With("mine", "too").Add(0, 1)
+		reg.Counter("odder_total", "And the name it would get.", "cell", "dd", "exported_cell").With("mine", "d", "too").Add(0, 1)
 		c.real(Config{Stats: reg, Version: fmt.Sprint("v", i)})
 	}
 	own := stats.NewRegistry(1)
