@@ -55,7 +55,7 @@ func TestTwoCells(t *testing.T) {
 		run  func(t *testing.T)
 	}{
 		{"steering", func(t *testing.T) { p.steers(t, byNode) }},
-		{"writes", func(t *testing.T) { coherent(t, p) }},
+		{"writes", func(t *testing.T) { coherent(t, p, 200) }},
 		{"private port", privatePort},
 		{"stopped", func(t *testing.T) { stoppedCell(t, p) }},
 		{"killed", func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestTwoCells(t *testing.T) {
 			p.is(t, cells...)
 			p.steers(t, byNode)
 		}},
-		{"writes again", func(t *testing.T) { coherent(t, p) }},
+		{"writes again", func(t *testing.T) { coherent(t, p, 20) }},
 		{"drain", func(t *testing.T) { p.stop(t, syscall.SIGTERM) }},
 	} {
 		if !t.Run(step.name, step.run) {

@@ -61,6 +61,7 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 		"-addr", public, "-admin", strings.TrimPrefix(private, "http://"), "-demo", "100",
 	}, args...)...)
 	cmd.Dir = t.TempDir() // a tmpfs
+	cmd.WaitDelay = patience
 	return cmd
 }
 
