@@ -217,10 +217,15 @@ func TestMemberLosesSupervisor(t *testing.T) {
 		t.Fatalf("receive() = %d, %v", k, err)
 	}
 	_ = supervisor.conn.Close()
+	_ = m.control.conn.SetDeadline(time.Now().Add(patience))
 	if err := <-announced; !errors.Is(err, ErrNoSupervisor) {
 		t.Errorf("Announce() = %v", err)
 	}
-	<-lost
+	select {
+	case <-lost:
+	case <-time.After(patience):
+		t.Fatal("the process goes on")
+	}
 	for name, f := range map[string]func() error{
 		"Ready": m.Ready, "Draining": m.Draining,
 		"Announce": func() error { return m.Announce(t.Context(), 2) },

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"os/signal"
 	"strconv"
 	"sync"
@@ -85,9 +86,7 @@ func program() int {
 	}
 	time.Sleep(b.Startup[m.Index()])
 	for _, ln := range m.Listeners() {
-		go http.Serve(ln, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { //nolint:errcheck // until it ends
-			fmt.Fprintf(w, "cell %d", m.Index())
-		}))
+		go http.Serve(ln, public(m, cache)) //nolint:errcheck // until it ends
 	}
 	go http.Serve(m.Admin(), admin(m, cache)) //nolint:errcheck // until it ends
 	if err := m.Ready(); err != nil {
@@ -123,6 +122,19 @@ func (c *cache) remove(id int64) {
 	defer c.mu.Unlock()
 	c.removed[id] = true
 	c.calls++
+}
+
+// public is the public server of a cell.
+func public(m *Member, c *cache) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/calls" {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			fmt.Fprint(w, c.calls)
+			return
+		}
+		fmt.Fprintf(w, "cell %d", m.Index())
+	})
 }
 
 // admin is the private server of a cell.
@@ -230,6 +242,9 @@ func supervise() int {
 			s.Stop()
 		}
 	}()
+	if os.Getenv(supervisorEnv) == "held" {
+		go hold(s)
+	}
 	err = s.Run(context.Background())
 	var exit *ExitError
 	if errors.As(err, &exit) {
@@ -240,6 +255,23 @@ func supervise() int {
 		return 96
 	}
 	return 0
+}
+
+// hold has another process keep the supervisor's ends of all pairs open.
+func hold(s *Supervisor) {
+	for _, c := range s.cells {
+		<-c.ready
+	}
+	holder := exec.Command("sleep", "60")
+	s.mu.Lock()
+	for _, c := range s.cells {
+		if file, err := c.life.control.conn.File(); err == nil {
+			holder.ExtraFiles = append(holder.ExtraFiles, file)
+		}
+	}
+	s.mu.Unlock()
+	err := holder.Start()
+	fmt.Fprintf(os.Stderr, "holder pid=%d %v\n", holder.Process.Pid, err)
 }
 
 // discard is where cells write.

@@ -23,6 +23,16 @@ func TestAnnounce(t *testing.T) {
 	}
 }
 
+// TestConfirmedIsRemoved looks from the outside: what comes over the control
+// socket is looked at after the removal in any case.
+func TestConfirmedIsRemoved(t *testing.T) {
+	f := startFleet(t, 2, behaviour{Slow: 300 * time.Millisecond}, nil)
+	f.mustAsk(t, 0, "/announce?id=1")
+	if got, err := getPublic(f.addrs[1] + "/calls"); err != nil || got != "1" {
+		t.Errorf("removals when they were confirmed: %s, %v", got, err)
+	}
+}
+
 func TestAnnounceAlone(t *testing.T) {
 	f := startFleet(t, 1, behaviour{}, nil)
 	f.mustAsk(t, 0, "/announce?id=1")
@@ -146,6 +156,13 @@ func TestDialFails(t *testing.T) {
 	}
 	if sent == 0 {
 		t.Error("no connection was sent")
+	}
+	for range 3 { // they wait for the one before them
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		if _, err := f.Dial(ctx, 0); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Dial of a stopped cell = %v", err)
+		}
+		cancel()
 	}
 	// The one that is being written has a descriptor left.
 	if after, err := descriptors("self"); err != nil || after > before+1 {

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"syscall"
@@ -176,6 +177,25 @@ func TestStopWhileStarting(t *testing.T) {
 	}
 }
 
+// TestStopBetweenForkAndNote stops when a process has been started that the
+// supervisor does not know of yet.
+func TestStopBetweenForkAndNote(t *testing.T) {
+	var f *fleet
+	stop := make(chan func(), 1)
+	f = launchFleet(t, 1, behaviour{}, func(c *Config) {
+		launcher := affinity.NewLauncher()
+		t.Cleanup(launcher.Close)
+		c.Launch = func(p affinity.Placement, start func() error) error {
+			defer func() { (<-stop)() }()
+			return launcher.Do(p, start)
+		}
+	})
+	stop <- f.Stop
+	if err := f.result(t); err != nil {
+		t.Errorf("Run() = %v", err)
+	}
+}
+
 func TestStopBeforeRun(t *testing.T) {
 	f := launchFleet(t, 2, behaviour{}, func(c *Config) {
 		c.Launch = func(affinity.Placement, func() error) error { return errors.New("must not be called") }
@@ -267,6 +287,7 @@ func TestConnectionsWaitForRestart(t *testing.T) {
 // TestNoLeaks also has the descriptors of a cell that was restarted counted.
 func TestNoLeaks(t *testing.T) {
 	const rounds = 30
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // which would close what is forgotten
 	f := startFleet(t, 2, behaviour{}, func(c *Config) { c.Restart = Restart{Min: time.Millisecond, Max: time.Millisecond, Limit: rounds} })
 	round := func(i int) {
 		kill(t, f.Cells()[1].PID, syscall.SIGKILL)
@@ -356,10 +377,10 @@ func TestSocketFile(t *testing.T) {
 
 // supervisorProcess starts a supervisor of two cells as a process of its own, and
 // returns it and its cells' when they are ready, and what it writes then.
-func supervisorProcess(t *testing.T) (cmd *exec.Cmd, cells []int, rest *bufio.Scanner) {
+func supervisorProcess(t *testing.T, mode string) (cmd *exec.Cmd, cells []int, rest *bufio.Scanner) {
 	t.Helper()
 	cmd = exec.Command(os.Args[0])
-	cmd.Env = append(behaviour{Drain: 100 * time.Millisecond}.environ(), supervisorEnv+"=1")
+	cmd.Env = append(behaviour{Drain: 100 * time.Millisecond}.environ(), supervisorEnv+"="+mode)
 	pipe, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -394,7 +415,7 @@ func supervisorProcess(t *testing.T) (cmd *exec.Cmd, cells []int, rest *bufio.Sc
 }
 
 func TestKilledSupervisorLeavesNoOrphan(t *testing.T) {
-	cmd, cells, _ := supervisorProcess(t)
+	cmd, cells, _ := supervisorProcess(t, "1")
 	for _, pid := range cells {
 		if !alive(pid) {
 			t.Fatalf("cell %d does not run", pid)
@@ -407,8 +428,26 @@ func TestKilledSupervisorLeavesNoOrphan(t *testing.T) {
 	}
 }
 
+// TestKernelKillsOrphans has the control sockets stay open, so that only the kernel
+// can tell the cells.
+func TestKernelKillsOrphans(t *testing.T) {
+	cmd, cells, rest := supervisorProcess(t, "held")
+	holder := 0
+	for holder == 0 && rest.Scan() {
+		_, _ = fmt.Sscanf(rest.Text(), "holder pid=%d", &holder) // other lines say something else
+	}
+	defer kill(t, holder, syscall.SIGKILL)
+	kill(t, cmd.Process.Pid, syscall.SIGKILL)
+	for _, pid := range cells {
+		eventually(t, fmt.Sprintf("cell %d has ended", pid), func() bool { return !alive(pid) })
+	}
+	if !alive(holder) {
+		t.Error("nobody held the sockets")
+	}
+}
+
 func TestSignalledSupervisor(t *testing.T) {
-	cmd, cells, rest := supervisorProcess(t)
+	cmd, cells, rest := supervisorProcess(t, "1")
 	kill(t, cmd.Process.Pid, syscall.SIGTERM)
 	var text strings.Builder
 	for rest.Scan() {
