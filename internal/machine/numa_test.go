@@ -27,10 +27,15 @@ func scenarios() []scenario {
 		{
 			Machine{Name: "two-nodes", Sockets: 2, Threads: 1, Nodes: []Node{{"0-3", 384}, {"4-7", 384}}},
 			[]string{
-				"TestMachine", "TestCellsOff", "TestOneNode", "TestPartsOfNodes", "TestPartsOfANode",
-				"TestTwoCells", "TestSteerCPU", "TestSteerCPUOneProcess", "TestSteerOff",
-				"TestKilledSupervisor", "TestFailedStart", "TestWrongInput", "TestOfflineCPU",
-				"TestQuota", "TestCPUSet", "TestTopologyCommand",
+				"TestMachine", "TestTopologyCommand", "TestCellsOff", "TestOneNode", "TestPartsOfNodes",
+				"TestTwoCells", "TestSteerCPUOneProcess", "TestKilledSupervisor",
+			},
+		},
+		{ // the rest of what two nodes are for
+			Machine{Name: "two-nodes-smt", Sockets: 2, Threads: 2, Nodes: []Node{{"0-3", 384}, {"4-7", 384}}},
+			[]string{
+				"TestMachine", "TestTopologyCommand", "TestPartsOfANode", "TestSteerCPU", "TestSteerOff",
+				"TestFailedStart", "TestWrongInput", "TestOfflineCPU", "TestQuota", "TestCPUSet",
 			},
 		},
 		{
@@ -88,7 +93,10 @@ func TestMachines(t *testing.T) {
 
 	for _, s := range scenarios() {
 		needed = slices.DeleteFunc(needed, func(test string) bool { return slices.Contains(s.tests, test) })
-		t.Run(s.Name, func(t *testing.T) { s.run(t, kernel, initramfs) })
+		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel() // a machine waits for some of its time, and another can use that
+			s.run(t, kernel, initramfs)
+		})
 	}
 	if len(needed) > 0 {
 		t.Errorf("no machine runs %v", needed)

@@ -72,6 +72,7 @@ func masks(t *testing.T, pid int, want string) {
 		_, got, _ := strings.Cut(string(status), "\nCpus_allowed_list:\t")
 		if got, _, _ = strings.Cut(got, "\n"); got != want {
 			t.Errorf("%s: mask %s, want %s", filepath.Dir(task), got, want)
+			return
 		}
 	}
 }

@@ -40,6 +40,10 @@ func TestKilledSupervisor(t *testing.T) {
 	if all := servers(t); len(all) != 3 {
 		t.Fatalf("%d processes, want a supervisor and two cells", len(all))
 	}
+	// One that is stopped cannot see it and end by itself.
+	if err := syscall.Kill(p.pids(t)[1], syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
 	if err := p.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
