@@ -16,6 +16,14 @@ var ErrUnavailable = errors.New("source unavailable")
 // any other deadline has.
 var ErrCallerDeadline = errors.New("the caller's deadline has passed")
 
+// ErrUnknownOutcome says that a write may or may not have been stored: the connection
+// was lost, or the time was up, after the store had been asked to commit. Nothing but a
+// read, or the same write again under the same key, tells.
+var ErrUnknownOutcome = errors.New("the outcome of the write is unknown")
+
+// ErrKeyReused says that NewUser.Key was used before for a user of other content.
+var ErrKeyReused = errors.New("the key was used before for other content")
+
 // FieldError says which input field was refused and why. Neither text holds
 // what the caller sent, so both are safe to show.
 type FieldError struct {
