@@ -94,10 +94,10 @@ func pin(cpus affinity.Set, log *slog.Logger) error {
 			return err
 		}
 		cpus = allowed
-	} else if err := affinity.Reexec(cpus); err != nil {
+	} else if err := affinity.Reexec(affinity.Placement{CPUs: cpus}); err != nil {
 		return err
 	}
-	decision, err := affinity.Apply(cpus)
+	decision, err := affinity.Apply(cpus, 1)
 	if err != nil {
 		log.Warn("a CPU limit could not be read", "error", err)
 	}

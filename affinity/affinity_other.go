@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"syscall"
 )
 
 // Allowed needs Linux; the error wraps [errors.ErrUnsupported].
@@ -15,7 +16,21 @@ func Allowed() (Set, error) { return Set{}, unsupported("read the CPU mask") }
 func Pin(s Set) error { return unsupported("pin to CPUs " + s.String()) }
 
 // Reexec needs Linux; the error wraps [errors.ErrUnsupported].
-func Reexec(s Set) error { return unsupported("restart on CPUs " + s.String()) }
+func Reexec(p Placement) error { return unsupported("restart on CPUs " + p.String()) }
+
+// MemoryPolicy needs Linux; the error wraps [errors.ErrUnsupported].
+func MemoryPolicy() error { return unsupported("set a memory policy") }
+
+// run needs Linux; start is not called.
+func (c launch) run() error {
+	return unsupported("start a process on CPUs " + c.placement.String())
+}
+
+// Attach needs Linux; the error wraps [errors.ErrUnsupported].
+func (s Steering) Attach(syscall.Conn) error { return unsupported("steer connections") }
+
+// Detach needs Linux; the error wraps [errors.ErrUnsupported].
+func Detach(syscall.Conn) error { return unsupported("steer connections") }
 
 func unsupported(what string) error {
 	return fmt.Errorf("%s on %s: %w", what, runtime.GOOS, errors.ErrUnsupported)

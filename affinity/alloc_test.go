@@ -22,11 +22,14 @@ func TestHostileRangeTakesNoMemory(t *testing.T) {
 			if _, err := ParseSet(list); err == nil {
 				t.Fatalf("ParseSet(%q) gave no error", list)
 			}
+			if _, err := ParseList(list); err == nil {
+				t.Fatalf("ParseList(%q) gave no error", list)
+			}
 		}
 		runtime.ReadMemStats(&after)
-		// The error itself is about 100 bytes; the set would be 8 KiB or more.
+		// An error is about 100 bytes; the set would be 8 KiB or more.
 		if bytes := (after.TotalAlloc - before.TotalAlloc) / runs; bytes > 512 {
-			t.Errorf("ParseSet(%q) takes %d bytes", list, bytes)
+			t.Errorf("parsing %q takes %d bytes", list, bytes)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"path"
 	"path/filepath"
@@ -12,11 +13,30 @@ import (
 	"strings"
 )
 
-// cgroup is a directory of the hierarchy that limits CPU time.
+// cgroup is where this process is in a mounted hierarchy of control groups.
 type cgroup struct {
-	v2    bool
-	mount string // where the hierarchy is mounted
-	dir   string // the process's own group below mount; "/" is mount itself
+	v2          bool
+	controllers []string // version 1: mount options, the controllers among them
+	mount       string   // where the hierarchy is mounted
+	dir         string   // the process's own group below mount; "/" is mount itself
+}
+
+// may reports whether the hierarchy may have the controller. Version 2 says
+// so for each directory, by the files that are there.
+func (g cgroup) may(controller string) bool {
+	return g.v2 || slices.Contains(g.controllers, controller)
+}
+
+// ancestry returns the process's own group and those above it, upwards, as
+// far as the mount shows them.
+func (g cgroup) ancestry() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for dir := g.dir; ; dir = path.Dir(dir) {
+			if !yield(dir) || dir == "/" {
+				return
+			}
+		}
+	}
 }
 
 // quota is CPU time over real time, in CPUs, and the file that says so. The
@@ -32,17 +52,22 @@ type quota struct {
 // read; the quota is the tightest of the others.
 func tightestQuota(root string) (quota, error) {
 	groups, err := cgroups(root)
+	q, errQuota := quotaOf(root, groups)
+	return q, errors.Join(err, errQuota)
+}
+
+func quotaOf(root string, groups []cgroup) (quota, error) {
 	var tightest quota
-	errs := []error{err}
+	var errs []error
 	for _, g := range groups {
-		for dir := g.dir; ; dir = path.Dir(dir) {
+		if !g.may("cpu") {
+			continue
+		}
+		for dir := range g.ancestry() {
 			q, err := g.quota(root, dir)
 			errs = append(errs, err)
 			if q.cpus > 0 && (tightest.cpus == 0 || q.cpus < tightest.cpus) {
 				tightest = q
-			}
-			if dir == "/" {
-				break
 			}
 		}
 	}
@@ -88,8 +113,9 @@ func (g cgroup) quota(root, dir string) (quota, error) {
 	return quota{cpus: float64(l) / float64(p), file: file}, nil
 }
 
-// cgroups finds where this process is in each hierarchy that has, or may
-// have, the cpu controller. A system without cgroups has none.
+// cgroups finds where this process is in each mounted hierarchy. A system
+// without cgroups has none. On an error the groups are those of the mounts
+// before it.
 func cgroups(root string) ([]cgroup, error) {
 	membership, err := readProc(root, "/proc/self/cgroup")
 	if err != nil || membership == "" {
@@ -102,7 +128,7 @@ func cgroups(root string) ([]cgroup, error) {
 
 	// One line a hierarchy, "id:controllers:path" (cgroups(7)). Version 2 has
 	// id 0 and no controllers here.
-	var v1, v2 string
+	v1, v2 := map[string]string{}, "" // version 1 by controller
 	for line := range strings.Lines(membership) {
 		f := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
 		switch {
@@ -110,8 +136,10 @@ func cgroups(root string) ([]cgroup, error) {
 			return nil, fmt.Errorf("/proc/self/cgroup: not a cgroup: %q", line)
 		case f[0] == "0" && f[1] == "":
 			v2 = f[2]
-		case slices.Contains(strings.Split(f[1], ","), "cpu"):
-			v1 = f[2]
+		default:
+			for controller := range strings.SplitSeq(f[1], ",") {
+				v1[controller] = f[2]
+			}
 		}
 	}
 
@@ -121,15 +149,23 @@ func cgroups(root string) ([]cgroup, error) {
 		if err != nil {
 			return found, err
 		}
-		group := v1
+		g := cgroup{v2: m.fstype == "cgroup2", controllers: m.options, mount: m.point}
+		group := v2
 		switch {
-		case m.fstype == "cgroup2":
-			group = v2
-		case m.fstype != "cgroup" || !slices.Contains(m.options, "cpu"):
+		case g.v2:
+		case m.fstype == "cgroup":
+			// A hierarchy has one or more controllers, with one path.
+			i := slices.IndexFunc(m.options, func(option string) bool { return v1[option] != "" })
+			if i < 0 {
+				continue
+			}
+			group = v1[m.options[i]]
+		default:
 			continue
 		}
 		if dir, ok := below(m.root, group); ok {
-			found = append(found, cgroup{v2: m.fstype == "cgroup2", mount: m.point, dir: dir})
+			g.dir = dir
+			found = append(found, g)
 		}
 	}
 	return found, nil

@@ -15,6 +15,7 @@ type Decision struct {
 	CPUs       Set     // the mask; empty if it is not known
 	Quota      float64 // tightest cgroup limit in CPUs, 1.5 is 150 ms in 100 ms; 0 = none
 	QuotaFrom  string  // the file that holds it
+	Share      float64 // of Quota that is for this process
 	GOMAXPROCS int     // at least 1
 	Reason     string  // what GOMAXPROCS follows from
 }
@@ -24,6 +25,10 @@ type Decision struct {
 // and never less than 1. Rounded down, because threads beyond the quota spend
 // it early in each period and are then all stopped until the next. The quota
 // is the tightest of the process's cgroup and its ancestors, version 1 and 2.
+//
+// share is the part of the quota that is for this process, where others of
+// its cgroup have the rest ([Cell].Share), above 0 and up to 1. Anything else
+// is taken as 1.
 //
 // A GOMAXPROCS environment variable is the operator's word and wins over the
 // quota, up to the number of CPUs: more would only make threads wait for each
@@ -35,18 +40,21 @@ type Decision struct {
 //
 // On an error, which names the limits that could not be understood, the
 // Decision follows from the others and may be used.
-func Decide(root string, cpus Set) (Decision, error) {
+func Decide(root string, cpus Set, share float64) (Decision, error) {
 	q, err := tightestQuota(root)
 	if err != nil {
 		err = fmt.Errorf("CPU quota: %w", err)
 	}
-	d := Decision{CPUs: cpus, Quota: q.cpus, QuotaFrom: q.file}
+	d := Decision{CPUs: cpus, Quota: q.cpus, QuotaFrom: q.file, Share: share}
 	d.decide(os.Getenv("GOMAXPROCS"))
 	return d, err
 }
 
 // decide sets GOMAXPROCS and Reason from the rest of d.
 func (d *Decision) decide(env string) {
+	if !(d.Share > 0 && d.Share <= 1) { // nor NaN
+		d.Share = 1
+	}
 	n := d.CPUs.Len()
 	d.Reason = "one for each CPU of the mask"
 	if n == 0 {
@@ -62,9 +70,17 @@ func (d *Decision) decide(env string) {
 		}
 		return
 	}
-	if d.Quota > 0 && d.Quota < float64(n) {
-		d.GOMAXPROCS = max(1, int(d.Quota))
+	quota := d.Quota * d.Share
+	if quota > 0 && quota < float64(n) {
+		// A third of 6 is 2, whatever the last bit of a float says. Quotas
+		// are fractions of a period of at most 10^6 µs, so nothing that is
+		// really less comes as near to a whole number.
+		const rounding = 1e-10
+		d.GOMAXPROCS = max(1, int(quota+rounding))
 		d.Reason = fmt.Sprintf("cgroup quota %.4g CPUs at %s", d.Quota, d.QuotaFrom)
+		if d.Share < 1 {
+			d.Reason += fmt.Sprintf(", %.4g of them for this process", quota)
+		}
 	}
 }
 
@@ -76,8 +92,8 @@ func (d *Decision) decide(env string) {
 //
 // The Decision is in force also when there is an error, which then is worth a
 // warning: a limit may have been missed.
-func Apply(cpus Set) (Decision, error) {
-	d, err := Decide("/", cpus)
+func Apply(cpus Set, share float64) (Decision, error) {
+	d, err := Decide("/", cpus, share)
 	// automaxprocs calls back only where it found a quota, and leaves
 	// GOMAXPROCS alone where it found none, fails (it does not know some
 	// mounts), or sees the environment variable. Its error adds nothing: each

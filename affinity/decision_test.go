@@ -41,7 +41,7 @@ func TestDecideQuota(t *testing.T) {
 		{"hybrid", "0-7", 2, "/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", 2},
 	}
 	for _, tt := range tests {
-		d, err := Decide("testdata/"+tt.tree, set(t, tt.cpus))
+		d, err := Decide("testdata/"+tt.tree, set(t, tt.cpus), 1)
 		if err != nil {
 			t.Errorf("%s: %v", tt.tree, err)
 		}
@@ -74,7 +74,7 @@ func TestDecideMalformed(t *testing.T) {
 		{"bad-mountinfo", "/proc/self/mountinfo", 0},
 	}
 	for _, tt := range tests {
-		d, err := Decide("testdata/"+tt.tree, set(t, "0-7"))
+		d, err := Decide("testdata/"+tt.tree, set(t, "0-7"), 1)
 		if err == nil || !strings.Contains(err.Error(), tt.names) {
 			t.Errorf("%s: error %v, want one that names %s", tt.tree, err, tt.names)
 		}
@@ -100,7 +100,7 @@ func TestDecideEnvironment(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Setenv("GOMAXPROCS", tt.env)
-		d, err := Decide("testdata/v2", set(t, "0-3"))
+		d, err := Decide("testdata/v2", set(t, "0-3"), 1)
 		if err != nil || d.GOMAXPROCS != tt.procs || !strings.HasPrefix(d.Reason, tt.reason) {
 			t.Errorf("GOMAXPROCS=%q: %+v, %v, want %d, %q", tt.env, d, err, tt.procs, tt.reason)
 		}
@@ -109,7 +109,7 @@ func TestDecideEnvironment(t *testing.T) {
 
 func TestDecideUnknownMask(t *testing.T) {
 	unsetenv(t)
-	d, err := Decide("testdata/absent", Set{})
+	d, err := Decide("testdata/absent", Set{}, 1)
 	if err != nil || d.GOMAXPROCS != runtime.NumCPU() {
 		t.Errorf("%+v, %v, want GOMAXPROCS %d", d, err, runtime.NumCPU())
 	}

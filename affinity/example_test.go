@@ -23,10 +23,10 @@ func Example() {
 		if err != nil {
 			return err
 		}
-		if err := affinity.Reexec(cpus); err != nil {
+		if err := affinity.Reexec(affinity.Placement{CPUs: cpus}); err != nil {
 			return err
 		}
-		decision, err := affinity.Apply(cpus)
+		decision, err := affinity.Apply(cpus, 1)
 		if err != nil {
 			fmt.Println("warning:", err)
 		}

@@ -12,6 +12,9 @@ import (
 var (
 	_ encoding.TextMarshaler   = Set{}
 	_ encoding.TextUnmarshaler = (*Set)(nil)
+	_ encoding.TextMarshaler   = List{}
+	_ encoding.TextUnmarshaler = (*List)(nil)
+	_ flag.Value               = (*List)(nil)
 )
 
 func TestParseSet(t *testing.T) {
@@ -124,6 +127,146 @@ func TestParseErrorText(t *testing.T) {
 	_, err = ParseSet(strings.Repeat("\x1b", 1<<20))
 	if err == nil || len(err.Error()) > 300 || strings.Contains(err.Error(), "\x1b") {
 		t.Errorf("the text of a hostile token has %d bytes, or raw ones", len(err.Error()))
+	}
+}
+
+func TestListIn(t *testing.T) {
+	tests := []struct{ list, allowed, want string }{
+		{"all", "0-3,8", "0-3,8"},
+		{"ALL", "4-7", "4-7"},
+		{"all:2/4", "0-7", "0-1,4-5"},
+		{"all:2/4", "1-5,7", "1,4-5"}, // by number, not by place
+		{"all:0/4", "0-7", ""},
+		{"N", "0-7", "7"},
+		{"N", "2,64,1024", "1024"},
+		{"0-N", "0-7", "0-7"},
+		{"0-N", "3,5", "0-5"}, // named, allowed or not
+		{"0-N:1/2", "0-7", "0,2,4,6"},
+		{"N-N", "0-7", "7"},
+		{"64-N", "0-7", "64"},
+		{"0-1,N,all:1/4", "0-9", "0-1,4,8-9"},
+		{"0-3,99\n", "0-1", "0-3,99"},
+		{"5", "", "5"},
+		{"all", "", ""},
+		{"N", "", ""},
+		{"0-N", "", "0"},
+		{"", "0-7", ""},
+		{"\n", "0-7", ""},
+	}
+	for _, tt := range tests {
+		l, err := ParseList(tt.list)
+		if err != nil {
+			t.Errorf("ParseList(%q): %v", tt.list, err)
+			continue
+		}
+		if got := l.In(set(t, tt.allowed)); got.String() != tt.want || !got.Equal(set(t, tt.want)) {
+			t.Errorf("%q in %q = %q, want %q", tt.list, tt.allowed, got, tt.want)
+		}
+	}
+	if got := (List{}).In(set(t, "1-2")); got.String() != "1-2" {
+		t.Errorf("the zero value in 1-2 = %q", got)
+	}
+}
+
+// Beyond what is wrong in a set too.
+func TestParseListErrors(t *testing.T) {
+	tests := []struct {
+		list   string
+		token  string
+		offset int
+		reason string
+	}{
+		{"0,N-5", "N-5", 2, "reversed"},
+		{"n", "n", 0, "not a number"},
+		{"0-NN", "0-NN", 0, "not a number"},
+		{"all:N/4", "all:N/4", 0, "not a number"},
+		{"all:1/N", "all:1/N", 0, "not a number"},
+		{"all:2", "all:2", 0, "used/group"},
+		{"all:", "all:", 0, "used/group"},
+		{"all-3", "all-3", 0, "not a number"},
+		{"0-all", "0-all", 0, "not a number"},
+		{"allN", "allN", 0, "not a number"},
+		{"N:1/2", "N:1/2", 0, "needs a range"},
+		{"-N", "-N", 0, "no start"},
+		{"N-", "N-", 0, "no end"},
+		{"65536-N", "65536-N", 0, "above 65535"},
+		{"all\nall", "all", 4, "end of the line"},
+		{"18446744073709551615", "18446744073709551615", 0, "too large"}, // what N is inside
+		{"0-18446744073709551615", "0-18446744073709551615", 0, "too large"},
+	}
+	for _, tt := range tests {
+		l, err := ParseList(tt.list)
+		var pe *ParseError
+		if !errors.As(err, &pe) {
+			t.Errorf("ParseList(%q) = %q, %v, want a ParseError", tt.list, l, err)
+			continue
+		}
+		if pe.Token != tt.token || pe.Offset != tt.offset || !strings.Contains(pe.Reason, tt.reason) {
+			t.Errorf("ParseList(%q): token %q at %d, %q; want %q at %d, %q",
+				tt.list, pe.Token, pe.Offset, pe.Reason, tt.token, tt.offset, tt.reason)
+		}
+	}
+}
+
+func TestListEmpty(t *testing.T) {
+	tests := []struct {
+		list string
+		want bool
+	}{
+		{"", true},
+		{"\n", true},
+		{" ,", true},
+		{"0-3:0/4", true},
+		{"0-3:0/4,all:0/1", true},
+		{"0-3:0/4,7", false},
+		{"all", false},
+		{"N", false},
+		{"64-N", false},
+	}
+	for _, tt := range tests {
+		l, err := ParseList(tt.list)
+		if err != nil || l.Empty() != tt.want {
+			t.Errorf("%q: Empty() = %v, %v, want %v", tt.list, l.Empty(), err, tt.want)
+		}
+	}
+	if (List{}).Empty() {
+		t.Error("the zero value is empty, want all")
+	}
+}
+
+func TestListText(t *testing.T) {
+	tests := []struct{ list, want string }{
+		{"All", "all"},
+		{"", ""},
+		{" 16-23 , 0-07\n", "16-23,0-7"},
+		{"5-5", "5"},
+		{"5-5:1/2", "5-5:1/2"},
+		{"64-N:02/4,N-N,all:1/2", "64-N:2/4,N,all:1/2"},
+	}
+	for _, tt := range tests {
+		l, err := ParseList(tt.list)
+		if err != nil || l.String() != tt.want {
+			t.Errorf("ParseList(%q) = %q, %v, want %q", tt.list, l, err, tt.want)
+		}
+	}
+	flags := flag.NewFlagSet("", flag.ContinueOnError)
+	var help strings.Builder
+	flags.SetOutput(&help)
+	var cpus List
+	flags.Var(&cpus, "cpus", "CPUs to run on")
+	flags.PrintDefaults()
+	if strings.Contains(help.String(), "default") {
+		t.Errorf("the zero value is not taken for the default: %s", help.String())
+	}
+	if err := flags.Parse([]string{"-cpus", "0-N"}); err != nil || cpus.String() != "0-N" {
+		t.Errorf("flag: %v, %v", cpus, err)
+	}
+	if err := flags.Parse([]string{"-cpus", "3-0"}); err == nil || cpus.String() != "0-N" {
+		t.Errorf("a wrong flag: %v, %v; want an error and the old value", cpus, err)
+	}
+	text, err := List{}.MarshalText()
+	if err != nil || string(text) != "all" {
+		t.Errorf("MarshalText() of the zero value = %q, %v", text, err)
 	}
 }
 

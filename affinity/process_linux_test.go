@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -36,23 +37,29 @@ func TestMain(m *testing.M) {
 func play(role string, args []string) error {
 	fmt.Println("start:", os.Getpid())
 	busyThreads(4) // before: must be moved, or end
-	cpus, err := ParseSet(args[0])
+	where, err := parsePlacement(args[0])
 	if err != nil {
 		return err
 	}
 	switch role {
+	case "report":
+	case "linger":
+		time.Sleep(lingers)
+		return nil
+	case "launch":
+		return playLaunch(where, args)
 	case "pin":
-		err = Pin(cpus)
+		err = Pin(where.CPUs)
 	case "reexec":
-		err = Reexec(cpus)
+		err = Reexec(where)
 	case "reexec-deleted":
 		// The restarted run finds it gone.
 		if err := os.Remove(args[1]); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		err = Reexec(cpus)
+		err = Reexec(where)
 	case "apply":
-		d, errApply := Apply(cpus)
+		d, errApply := Apply(where.CPUs, share(args))
 		fmt.Println("decision:", d)
 		fmt.Println("gomaxprocs:", runtime.GOMAXPROCS(0))
 		return errApply
@@ -65,6 +72,29 @@ func play(role string, args []string) error {
 	busyThreads(4) // after: must inherit
 	return report()
 }
+
+// parsePlacement reads what [Placement.String] returns.
+func parsePlacement(s string) (Placement, error) {
+	cpus, memory, _ := strings.Cut(s, "@")
+	var p Placement
+	err := errors.Join(p.CPUs.UnmarshalText([]byte(cpus)), p.Memory.UnmarshalText([]byte(memory)))
+	return p, err
+}
+
+// share is the second argument, if there is one.
+func share(args []string) float64 {
+	if len(args) < 2 {
+		return 1
+	}
+	f, err := strconv.ParseFloat(args[1], 64)
+	if err != nil {
+		return -1
+	}
+	return f
+}
+
+// lingers is longer than any test, and ends what a killed test left.
+const lingers = 2 * time.Minute
 
 // busyThreads starts n threads that stay.
 func busyThreads(n int) {
@@ -95,6 +125,9 @@ func report() error {
 		list, _, _ = strings.Cut(list, "\n")
 		fmt.Println("mask:", list)
 	}
+	if err := reportMemory(); err != nil {
+		return err
+	}
 	fmt.Println("numcpu:", runtime.NumCPU())
 	fmt.Println("args:", strings.Join(os.Args[1:], "|"))
 	_, guarded := os.LookupEnv(guardEnv)
@@ -105,6 +138,28 @@ func report() error {
 	name, errName := os.ReadFile("/proc/self/comm")
 	fmt.Println("name:", strings.TrimSpace(string(name)))
 	return errors.Join(err, errName)
+}
+
+// reportMemory prints the memory policy that each thread's memory has, without
+// that of regions with a policy of their own: of these a Go program has none.
+func reportMemory() error {
+	files, err := filepath.Glob("/proc/self/task/*/numa_maps") // CONFIG_NUMA
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		maps, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		// ADDRESS POLICY ...
+		f := strings.Fields(string(maps))
+		if len(f) < 2 {
+			return fmt.Errorf("%s: %q", file, maps)
+		}
+		fmt.Println("memory:", f[1])
+	}
+	return nil
 }
 
 // process is a run of the test binary in a role.
@@ -297,7 +352,18 @@ func TestSetsThatCannotBeHad(t *testing.T) {
 		t.Fatal(err)
 	}
 	beyond := set(t, "4096,65535")
-	for name, f := range map[string]func(Set) error{"Pin": Pin, "Reexec": Reexec} {
+	l := NewLauncher()
+	defer l.Close()
+	for name, f := range map[string]func(Set) error{
+		"Pin":    Pin,
+		"Reexec": func(s Set) error { return Reexec(Placement{CPUs: s}) },
+		"Do": func(s Set) error {
+			return l.Do(Placement{CPUs: s}, func() error {
+				t.Error("Do called start")
+				return nil
+			})
+		},
+	} {
 		if err := f(Set{}); !errors.Is(err, ErrEmptySet) {
 			t.Errorf("%s of the empty set: %v, want ErrEmptySet", name, err)
 		}

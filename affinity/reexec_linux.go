@@ -9,71 +9,91 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// guardEnv tells the restarted program which mask it was restarted for, so
-// that a mask which does not stay ends in an error and not in a loop.
+// guardEnv tells the restarted program which placement it was restarted for,
+// so that one which does not stay ends in an error and not in a loop.
 const guardEnv = "PINION_AFFINITY"
 
-// Reexec puts this process on the CPUs of s. If every thread is there already
-// it returns nil. Otherwise it starts the program again in place, with the
-// same process id, arguments, environment and working directory, and does not
-// return; the restarted program calls Reexec with the same set, and that call
-// returns nil.
+// Reexec puts this process where p says. If every thread has the mask already,
+// and this one the memory policy, it returns nil. Otherwise it starts the
+// program again in place, with the same process id, arguments, environment
+// and working directory, and does not return; the restarted program calls
+// Reexec with the same placement, and that call returns nil.
 //
 // Call it from main before anything else is opened or started: descriptors
 // marked close-on-exec, which all of Go's are, and goroutines end here, while
 // inherited descriptors stay, and pid-based handshakes (LISTEN_PID,
 // NOTIFY_SOCKET) stay right. os.Args must be as the process got them.
 //
-// s may name only CPUs of [Allowed]: the error is otherwise a
-// [*NotAllowedError], or [ErrEmptySet]. If the restarted program finds another
-// mask than s, the error is a [*MaskError]. After any error the calling
-// thread has its old mask and the program may go on.
-func Reexec(s Set) error {
+// p.CPUs may name only CPUs of [Allowed]: the error is otherwise a
+// [*NotAllowedError], or [ErrEmptySet]. Where [MemoryPolicy] returns an error,
+// so does Reexec with a p.Memory. If the restarted program finds another mask
+// than p.CPUs, the error is a [*MaskError]. After any error the calling thread
+// has its old mask and policy, and the program may go on.
+func Reexec(p Placement) error {
 	guard, restarted := os.LookupEnv(guardEnv)
 	if restarted { // not for the children of this process
 		if err := os.Unsetenv(guardEnv); err != nil {
 			return fmt.Errorf("remove %s: %w", guardEnv, err)
 		}
 	}
-	got, found, err := stray(s)
-	if err != nil {
+	differs, err := misplaced(p)
+	if err != nil || differs == nil {
 		return err
 	}
-	if !found {
-		return nil
-	}
-	// A guard with another list was left by someone else, and says nothing
-	// about this set.
-	if restarted && guard == s.String() {
-		return fmt.Errorf("CPU mask after restart: %w", &MaskError{Want: s, Got: got})
+	// A guard with another placement was left by someone else, and says
+	// nothing about this one.
+	if restarted && guard == p.String() {
+		return fmt.Errorf("after restart: %w", differs)
 	}
 	allowed, err := Allowed()
 	if err != nil {
 		return err
 	}
-	if err := check(s, allowed); err != nil {
+	if err := check(p.CPUs, allowed); err != nil {
 		return err
 	}
-	return execPinned(s)
+	return execPlaced(p)
 }
 
-// execPinned returns only on failure.
-func execPinned(s Set) (err error) {
-	// The program that execve(2) starts has the mask of the thread that
-	// called it: the two must happen on the same thread.
+// misplaced tells in what this process differs from p, nil if in nothing.
+func misplaced(p Placement) (differs, err error) {
+	mask, found, err := stray(p.CPUs)
+	if err != nil {
+		return nil, err
+	}
+	if found {
+		return &MaskError{Want: p.CPUs, Got: mask}, nil
+	}
+	if p.Memory.Empty() {
+		return nil, nil
+	}
+	// Only a thread's own policy can be asked for. Before anything has set
+	// one, all threads have that of the first.
+	policy, err := threadPolicy()
+	if err != nil {
+		return nil, err
+	}
+	if !policy.prefers(p.Memory) {
+		return fmt.Errorf("asked for memory of nodes %v, have policy %d with nodes %q",
+			p.Memory, policy.mode, policy.nodes), nil
+	}
+	return nil, nil
+}
+
+// execPlaced returns only on failure.
+func execPlaced(p Placement) error {
+	// The program that execve(2) starts has the mask and the policy of the
+	// thread that called it: all must happen on the same thread.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	old, err := threadMask(0)
+	restore, err := place(p)
 	if err != nil {
 		return err
 	}
-	if err := setThreadMask(0, s); err != nil {
-		return err
-	}
 	path := executable()
-	err = unix.Exec(path, os.Args, append(os.Environ(), guardEnv+"="+s.String()))
+	err = unix.Exec(path, os.Args, append(os.Environ(), guardEnv+"="+p.String()))
 	err = fmt.Errorf("restart %s: %w", path, err)
-	return errors.Join(err, setThreadMask(0, old))
+	return errors.Join(err, restore())
 }
 
 // executable returns a path that starts this very binary again.

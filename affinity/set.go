@@ -27,6 +27,18 @@ type Set struct {
 	words []uint
 }
 
+// SetOf returns the set of the CPUs given. Numbers outside 0 to [MaxCPU] are left
+// out.
+func SetOf(cpus ...int) Set {
+	var s Set
+	for _, cpu := range cpus {
+		if cpu >= 0 && cpu <= MaxCPU {
+			s.addRange(cpu, cpu)
+		}
+	}
+	return s
+}
+
 // Contains reports whether cpu is in s.
 func (s Set) Contains(cpu int) bool {
 	if cpu < 0 || cpu/wordBits >= len(s.words) {
@@ -53,6 +65,15 @@ func (s Set) Min() (cpu int, ok bool) {
 		return cpu, true
 	}
 	return 0, false
+}
+
+// max returns the largest CPU number in s; ok is false for the empty set.
+func (s Set) max() (cpu int, ok bool) {
+	n := len(s.words)
+	if n == 0 {
+		return 0, false
+	}
+	return n*wordBits - 1 - bits.LeadingZeros(s.words[n-1]), true
 }
 
 // All returns the CPU numbers in s in ascending order.

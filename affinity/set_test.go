@@ -106,3 +106,12 @@ func TestSetCopiesAreIndependent(t *testing.T) {
 		t.Errorf("a = %q, b = %q, want 0-3 and 7", a, b)
 	}
 }
+
+func TestSetOf(t *testing.T) {
+	if got := SetOf(70, 3, 3, -1, MaxCPU, MaxCPU+1).String(); got != "3,70,65535" {
+		t.Errorf("got %s", got)
+	}
+	if !SetOf().Empty() {
+		t.Error("the set of nothing is not empty")
+	}
+}

@@ -17,6 +17,12 @@
 // id and remove its entry. So a read that starts after a write has returned never
 // answers older data; a read that was already waiting may get either.
 //
+// Other caches of the same users, as in the other processes of one host, are told of
+// the write through Config.Announce after that, and the caller hears of it when they
+// have forgotten the id too (Service.Forget). So the promise holds for reads through
+// any of them. While a write is in progress, one cache may already answer the new user
+// and another still the old one.
+//
 // The join is not a snapshot: a read that overlaps a write may see the new row
 // with the old attributes. The cache does not keep such a mix:
 // the write removes it, or keeps it from coming in.
@@ -34,6 +40,7 @@
 // for every load. All methods of a Service are safe for concurrent use. A Batch
 // is not: it belongs to one request at a time.
 //
-// Only writes that go through the same Service are seen at once. What another
-// process writes is seen when the entry's time to live has passed.
+// Only writes that go through the same Service, or that are announced to it, are seen
+// at once. What anybody else writes, and what could not be announced, is seen when the
+// entry's time to live has passed.
 package users

@@ -3,6 +3,7 @@ package users
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -20,6 +21,9 @@ const (
 	// DefaultLoadTimeout is below the time that requests have (5 s in package
 	// handlers): a part that hangs is then left out of the answer, and does not cost it.
 	DefaultLoadTimeout = 4 * time.Second
+	// DefaultAnnounceTimeout leaves a relay that gives up on a silent cache after two
+	// seconds the time to say so.
+	DefaultAnnounceTimeout = 2500 * time.Millisecond
 
 	// maxDegradedTTL and the lag of the cache's clock make one second.
 	maxDegradedTTL = time.Second - 2*clockResolution
@@ -51,6 +55,23 @@ type Config struct {
 	// less means DefaultLoadTimeout.
 	LoadTimeout time.Duration
 
+	// Announce tells the other caches of the same users that id was written, so that
+	// their Services Forget it; nil: there are none. It is called for every write that
+	// has reached Rows, whatever came of it, after this cache has forgotten id and
+	// before the caller hears of the write. It returns when all others have forgotten
+	// id too, and soon after ctx has ended; ctx does not end with the caller's.
+	//
+	// If it fails, the write is answered as what it is, done, and the failure is
+	// counted in cache_announce_failed_total: the others may then answer the older
+	// user until their entry has ended (TTL, MissingTTL).
+	Announce func(ctx context.Context, id int64) error
+	// AnnounceTimeout ends the ctx of Announce. Zero or less means
+	// DefaultAnnounceTimeout.
+	AnnounceTimeout time.Duration
+
+	// Log gets a line when Announce begins to fail and when it works again; nil means
+	// slog.Default().
+	Log *slog.Logger
 	// Stats takes the counters, for the private port of pinion's own binary; nil: a
 	// registry nobody reads.
 	Stats *stats.Registry
@@ -71,6 +92,12 @@ func (cfg *Config) setDefaults() {
 	}
 	if cfg.LoadTimeout <= 0 {
 		cfg.LoadTimeout = DefaultLoadTimeout
+	}
+	if cfg.AnnounceTimeout <= 0 {
+		cfg.AnnounceTimeout = DefaultAnnounceTimeout
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.Default()
 	}
 	if cfg.Stats == nil {
 		cfg.Stats = stats.NewRegistry(0)
@@ -93,6 +120,7 @@ type Service struct {
 
 	cache   *l1
 	flights *flights
+	others  announcer
 	missing *Fragment // the one "not there" that all such ids share
 
 	// encoding lends the buffers that users are encoded in. They are of one kind,
@@ -124,6 +152,11 @@ func NewService(cfg Config) *Service {
 		missing:     newFragment(nil, 0),
 	}
 	s.flights = newFlights(s.cache)
+	s.others = announcer{
+		call: cfg.Announce, timeout: cfg.AnnounceTimeout, log: cfg.Log,
+		failed: cfg.Stats.Counter("cache_announce_failed_total",
+			"Writes that could not be announced to the other caches, which may be stale until their entry ends.").With(),
+	}
 	s.base, s.stop = context.WithCancelCause(context.Background())
 	requests := cfg.Stats.Counter("cache_requests_total",
 		"Ids looked up in a cache layer, by result: hit, negative (known to be missing) or miss.", "layer", "result")

@@ -15,7 +15,8 @@ type Rows interface {
 	ActiveIDs(ctx context.Context, q ActiveQuery) ([]int64, error)
 	// Address returns the user's address, empty when none was given, or ErrNotFound.
 	Address(ctx context.Context, id int64) (string, error)
-	// Create stores a new user durably and returns its id. Ids are never reused.
+	// Create stores a new user durably and returns its id. Ids are never reused. An id
+	// beside an error says that a user may have been stored under it.
 	Create(ctx context.Context, u NewUser) (int64, error)
 	// Update changes what the patch names, durably, or returns ErrNotFound. The patch
 	// names at least one field. It makes the user's UpdatedAt later than it was.

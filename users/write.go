@@ -9,17 +9,22 @@ func (s *Service) Create(ctx context.Context, u NewUser) (*Fragment, int64, erro
 	if err := u.Validate(); err != nil {
 		return nil, 0, err
 	}
-	id, err := ask(ctx, &s.sqlSource, 0, func(ctx context.Context) (id int64, err error) {
-		// Somebody may have asked for the id before it was given out, so "not there"
-		// may be cached or on its way.
-		defer func() { s.flights.void(id) }()
-		return s.rows.Create(ctx, u)
-	})
+	id, err := s.create(ctx, u)
 	if err != nil {
 		return nil, 0, err
 	}
 	f, err := s.readBack(ctx, id)
 	return f, id, err
+}
+
+// create stores a new user. Somebody may have asked for the id before it was given out,
+// here or elsewhere, so "not there" may be cached or on its way.
+func (s *Service) create(ctx context.Context, u NewUser) (id int64, err error) {
+	defer func() { s.others.tell(ctx, id) }()
+	return ask(ctx, &s.sqlSource, 0, func(ctx context.Context) (id int64, err error) {
+		defer func() { s.flights.void(id) }()
+		return s.rows.Create(ctx, u)
+	})
 }
 
 // Update changes what p names and answers the user as read back. The empty patch
@@ -45,8 +50,11 @@ func (s *Service) Delete(ctx context.Context, id int64) error {
 }
 
 // change runs a write to a known id. Whatever came of it, the cache forgets the id
-// before the caller hears: an error does not prove that nothing was stored.
+// before the caller hears, and so do the other caches: an error does not prove that
+// nothing was stored, and after ErrNotFound none of them may answer a user. Both are
+// deferred, because a source may end the goroutine.
 func (s *Service) change(ctx context.Context, id int64, write func(context.Context) error) error {
+	defer s.others.tell(ctx, id)
 	_, err := ask(ctx, &s.sqlSource, 0, func(ctx context.Context) (struct{}, error) {
 		defer s.flights.void(id)
 		return struct{}{}, write(ctx)

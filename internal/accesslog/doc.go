@@ -5,8 +5,9 @@
 //
 // New starts one goroutine that writes. For each request, Log.Wants says whether a
 // line is due, and Log.Record renders it into a slot of a fixed ring. The goroutine
-// gathers what is in the ring and hands it to the io.Writer in pieces of about
-// 64 KiB, or whatever is there 20 ms after the first line. Log.Close writes the rest.
+// gathers what is in the ring and hands it to the io.Writer in pieces of whole lines, of
+// at most Config.BatchBytes, or whatever is there 20 ms after the first line. Log.Close
+// writes the rest.
 //
 // # When the writer is slow or fails
 //
@@ -23,10 +24,16 @@
 // It is always one line of valid JSON, whatever bytes a client sent: invalid UTF-8
 // becomes U+FFFD. Text is cut after 1 KiB; path_len or query_len then tells how long
 // it was. An empty request_id, remote or query is left out. A handler that panicked
-// adds "panic":true.
+// adds "panic":true. Config.Cell adds "cell" at the end. A line that would not fit in
+// one Write, since a client sent many characters that must be escaped, has its texts cut
+// after 64 bytes.
 //
 // # Caveats
 //
 // Path and query are logged as they came. What must not be in a log must not be in a
 // URL.
+//
+// Processes that write to one pipe tear each other's lines unless each sets BatchBytes
+// to MinBatchBytes. A write that fails half-way, which a pipe's never does at that size,
+// leaves a broken line, which the next write ends.
 package accesslog

@@ -3,14 +3,21 @@ package accesslog
 import (
 	"net"
 	"net/netip"
+	"strconv"
 	"unicode/utf8"
 
 	"pinion/codec"
 	"pinion/handlers"
 )
 
-// textBytes is how much of any one text is logged.
-const textBytes = 1 << 10
+const (
+	// textBytes is how much of any one text is logged.
+	textBytes = 1 << 10
+	// shortTextBytes is that in a line which would otherwise not fit in a batch: control
+	// characters take six bytes each. Five such texts and the rest stay below
+	// MinBatchBytes.
+	shortTextBytes = 64
+)
 
 // remote is the peer's address, in one of two forms.
 type remote struct {
@@ -40,12 +47,20 @@ func newRemote(addr net.Addr) remote {
 	return remote{name: addr.String()}
 }
 
-// appendLine appends e as one line of JSON.
-func appendLine(dst []byte, e *handlers.Entry, from remote) []byte {
+// tail is what ends a line: what all lines of a Log say, the brace and the newline.
+func tail(cell *int) string {
+	if cell == nil {
+		return "}\n"
+	}
+	return `,"cell":` + strconv.Itoa(*cell) + "}\n"
+}
+
+// appendLine appends e as one line of JSON, its texts cut to limit bytes each.
+func appendLine(dst []byte, e *handlers.Entry, from remote, limit int, tail string) []byte {
 	dst = append(dst, `{"time":`...)
 	dst = codec.AppendTime(dst, e.Time)
 	if len(e.RequestID) > 0 {
-		dst = appendText(dst, "request_id", e.RequestID)
+		dst = appendText(dst, "request_id", e.RequestID, limit)
 	}
 	switch {
 	case from.ip.IsValid():
@@ -53,14 +68,14 @@ func appendLine(dst []byte, e *handlers.Entry, from remote) []byte {
 		dst = from.ip.AppendTo(dst) // without a zone: nothing to escape
 		dst = append(dst, '"')
 	case from.name != "":
-		dst = appendText(dst, "remote", from.name)
+		dst = appendText(dst, "remote", from.name, limit)
 	}
-	dst = appendText(dst, "method", e.Method)
-	dst = appendText(dst, "path", e.Path)
+	dst = appendText(dst, "method", e.Method, limit)
+	dst = appendText(dst, "path", e.Path, limit)
 	if len(e.Query) > 0 {
-		dst = appendText(dst, "query", e.Query)
+		dst = appendText(dst, "query", e.Query, limit)
 	}
-	dst = appendText(dst, "handler", e.Handler)
+	dst = appendText(dst, "handler", e.Handler, limit)
 	dst = append(dst, `,"status":`...)
 	dst = codec.AppendInt(dst, int64(e.Status))
 	dst = append(dst, `,"bytes":`...)
@@ -70,19 +85,19 @@ func appendLine(dst []byte, e *handlers.Entry, from remote) []byte {
 	if e.Panic {
 		dst = append(dst, `,"panic":true`...)
 	}
-	return append(dst, "}\n"...)
+	return append(dst, tail...)
 }
 
-// appendText appends a member with the value s, cut to textBytes. name needs no
+// appendText appends a member with the value s, cut to limit bytes. name needs no
 // escaping.
-func appendText[T ~string | ~[]byte](dst []byte, name string, s T) []byte {
+func appendText[T ~string | ~[]byte](dst []byte, name string, s T, limit int) []byte {
 	dst = append(dst, `,"`...)
 	dst = append(dst, name...)
 	dst = append(dst, `":`...)
-	if len(s) <= textBytes {
+	if len(s) <= limit {
 		return codec.AppendString(dst, s)
 	}
-	end := textBytes
+	end := limit
 	// Not in the middle of a rune; but bytes that are not UTF-8 are cut anywhere.
 	for i := end; i > end-utf8.UTFMax; i-- {
 		if utf8.RuneStart(s[i]) {

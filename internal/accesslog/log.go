@@ -22,6 +22,17 @@ import (
 // lines a second it fills in 40 ms.
 const DefaultLines = 4096
 
+// Batches.
+const (
+	// DefaultBatchBytes is how much is gathered for one Write: a pipe takes 64 KiB at
+	// once (pipe(7)).
+	DefaultBatchBytes = 64 << 10
+	// MinBatchBytes is the least that Config.BatchBytes can be, and on Linux PIPE_BUF:
+	// a Write of at most so much to a pipe is never mixed with those of other processes
+	// (pipe(7)).
+	MinBatchBytes = 4 << 10
+)
+
 // linger is how long the first line of a batch may wait for others. One wake-up per
 // batch, not per line, is what keeps logging cheap.
 const linger = 20 * time.Millisecond
@@ -35,6 +46,13 @@ type Config struct {
 	// Lines is the size of the ring, rounded up to a power of two, from 4 to 1 Mi; 0 means
 	// DefaultLines. It costs 600 bytes a line, and up to 4 KiB where long lines were.
 	Lines int
+	// BatchBytes caps one Write, in bytes; 0 means DefaultBatchBytes, and less than
+	// MinBatchBytes means that. Each Write is of whole lines. Processes that share one
+	// pipe need MinBatchBytes, or they tear each other's lines.
+	BatchBytes int
+	// Cell is the number of this process among those that share Out, and ends each line
+	// as "cell"; nil leaves it out.
+	Cell *int
 	// Stats gets the counters of written and dropped lines and of failed writes; nil means
 	// a registry of its own.
 	Stats *stats.Registry
@@ -48,6 +66,8 @@ type Log struct {
 	mode    Mode
 	turns   []turn // of the mode 1/N; the length is a power of two
 	ring    *ring
+	tail    string // of every line
+	batch   int    // most bytes of one Write, and so of a line
 	dropped *stats.Counter
 	writer  writer
 
@@ -77,11 +97,16 @@ func New(cfg Config) *Log {
 	if cfg.Lines <= 0 {
 		cfg.Lines = DefaultLines
 	}
+	if cfg.BatchBytes <= 0 {
+		cfg.BatchBytes = DefaultBatchBytes
+	}
 	const most = 1 << 20
 	l := &Log{
 		mode:    cfg.Mode,
 		turns:   make([]turn, ceilPow2(runtime.GOMAXPROCS(0))),
 		ring:    newRing(ceilPow2(min(max(cfg.Lines, 4), most))),
+		tail:    tail(cfg.Cell),
+		batch:   max(cfg.BatchBytes, MinBatchBytes),
 		dropped: cfg.Stats.Counter("access_log_dropped_total", "Access log lines that were lost: the ring was full, or a write failed.").With(),
 		wake:    make(chan struct{}, 1),
 		done:    make(chan struct{}),
@@ -125,7 +150,10 @@ func (l *Log) Record(shard uint64, e *handlers.Entry) {
 		l.dropped.Add(shard, 1)
 		return
 	}
-	s.buf = appendLine(s.buf[:0], e, from)
+	s.buf = appendLine(s.buf[:0], e, from, textBytes, l.tail)
+	if len(s.buf) > l.batch {
+		s.buf = appendLine(s.buf[:0], e, from, shortTextBytes, l.tail)
+	}
 	s.publish(pos)
 
 	// The writer waits for the first line after a pause, and then, as it lets lines

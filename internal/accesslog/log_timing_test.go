@@ -16,11 +16,11 @@ func BenchmarkLine(b *testing.B) {
 	}
 	l.ring = newRing(DefaultLines) // this goroutine is the consumer now
 	e := entry()
-	batch := make([]byte, 0, batchBytes)
+	batch := make([]byte, 0, l.batch)
 	b.ReportAllocs()
 	for b.Loop() {
 		l.Record(0, e)
-		if batch, _ = l.ring.take(batch[:0]); len(batch) == 0 {
+		if batch, _ = l.gather(batch[:0]); len(batch) == 0 {
 			b.Fatal("no line")
 		}
 	}

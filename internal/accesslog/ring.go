@@ -27,7 +27,7 @@ type ring struct {
 	_     cpu.CacheLinePad
 	tail  atomic.Uint64 // the next position to claim, and closedBit
 	_     cpu.CacheLinePad
-	head  uint64 // the next position to take; the consumer's
+	head  uint64 // the position of the next line; the consumer's
 	_     cpu.CacheLinePad
 	slots []slot // the length is a power of two
 }
@@ -76,23 +76,28 @@ func (r *ring) claim() (s *slot, pos uint64, ok bool) {
 // publish hands the slot of position pos to the consumer.
 func (s *slot) publish(pos uint64) { s.seq.Store(pos + 1) }
 
-// take appends the next line to dst. It fails when the next line is not there, or
-// not published yet. Only the consumer calls it.
-func (r *ring) take(dst []byte) ([]byte, bool) {
+// next is the next line, valid until drop. It fails when the line is not there, or not
+// published yet. Only the consumer calls it.
+func (r *ring) next() (line []byte, ok bool) {
 	s := r.at(r.head)
 	if s.seq.Load() != r.head+1 {
-		return dst, false
+		return nil, false
 	}
-	dst = append(dst, s.buf...)
+	return s.buf, true
+}
+
+// drop gives the slot of the next line, which must be there, back to the producers.
+// Only the consumer calls it.
+func (r *ring) drop() {
+	s := r.at(r.head)
 	if cap(s.buf) > keepBytes {
 		s.buf = make([]byte, 0, slotBytes)
 	}
 	s.seq.Store(r.head + uint64(len(r.slots)))
 	r.head++
-	return dst, true
 }
 
-// empty reports whether take would fail. Only the consumer calls it.
+// empty reports whether next would fail. Only the consumer calls it.
 func (r *ring) empty() bool { return r.at(r.head).seq.Load() != r.head+1 }
 
 // close makes every later claim fail, and returns the position that follows the last

@@ -10,10 +10,6 @@ import (
 	"pinion/internal/stats"
 )
 
-// batchBytes is how much is gathered for one Write: a pipe takes 64 KiB at once
-// (pipe(7)).
-const batchBytes = 64 << 10
-
 // run writes until the ring is closed and empty.
 func (l *Log) run() {
 	defer close(l.done)
@@ -21,7 +17,7 @@ func (l *Log) run() {
 	if !timer.Stop() {
 		<-timer.C
 	}
-	batch := make([]byte, 0, batchBytes+slotBytes)
+	batch := make([]byte, 0, l.batch)
 	for {
 		l.await(timer)
 		closed := l.ring.tail.Load()&closedBit != 0
@@ -64,14 +60,20 @@ func (l *Log) await(timer *time.Timer) {
 	}
 }
 
-// gather appends lines to batch until it is full or the ring is empty, and reports
-// whether there may be more.
+// gather appends lines to batch until the next one would make it too large or the ring
+// is empty, and reports whether there may be more.
 func (l *Log) gather(batch []byte) (_ []byte, more bool) {
-	ok := true
-	for ok && len(batch) < batchBytes {
-		batch, ok = l.ring.take(batch)
+	for {
+		line, ok := l.ring.next()
+		if !ok {
+			return batch, false
+		}
+		if len(batch) > 0 && len(batch)+len(line) > l.batch {
+			return batch, true
+		}
+		batch = append(batch, line...)
+		l.ring.drop()
 	}
-	return batch, ok
 }
 
 // writer writes batches and keeps the books.

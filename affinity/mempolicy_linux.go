@@ -1,0 +1,69 @@
+package affinity
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// MemoryPolicy returns nil if this process may set memory policies, found out
+// by setting the one that its thread has. If not, the error says why, and a
+// [Placement] can be had only without Memory: seccomp profiles of containers
+// refuse with EPERM unless there is CAP_SYS_NICE, and a kernel without NUMA
+// does not know the call, in which case the error is [errors.ErrUnsupported].
+func MemoryPolicy() error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	policy, err := threadPolicy()
+	if err != nil {
+		return err
+	}
+	return policy.set()
+}
+
+// memoryPolicy is a thread's policy as set_mempolicy(2) takes it.
+type memoryPolicy struct {
+	mode  int // with its flags
+	nodes Set
+}
+
+// threadPolicy returns the policy of the calling thread.
+func threadPolicy() (memoryPolicy, error) {
+	// 1,024 nodes are the most a kernel can be built for (NODES_SHIFT).
+	words := make([]uint, 1024/wordBits)
+	mode, err := getPolicy(words)
+	if err != nil {
+		return memoryPolicy{}, fmt.Errorf("get_mempolicy: %w", err)
+	}
+	return memoryPolicy{mode: mode, nodes: setOfWords(words)}, nil
+}
+
+// set gives m to the calling thread.
+func (m memoryPolicy) set() error {
+	if err := setPolicy(m.mode, m.nodes.words); err != nil {
+		return fmt.Errorf("set_mempolicy to mode %#x, nodes %q: %w", m.mode, m.nodes, err)
+	}
+	return nil
+}
+
+// prefers reports whether m is what [prefer] makes of nodes. The kernel drops
+// those that have no memory or are outside the cpuset.
+func (m memoryPolicy) prefers(nodes Set) bool {
+	return (m.mode == unix.MPOL_PREFERRED || m.mode == unix.MPOL_PREFERRED_MANY) &&
+		!m.nodes.Empty() && m.nodes.Difference(nodes).Empty()
+}
+
+// prefer lets the calling thread take its memory from nodes, of which there
+// must be one. Kernels before 5.15 know a preference for one only, and get
+// the lowest.
+func prefer(nodes Set) error {
+	if nodes.Len() > 1 {
+		err := memoryPolicy{unix.MPOL_PREFERRED_MANY, nodes}.set()
+		if !errors.Is(err, unix.EINVAL) {
+			return err
+		}
+	}
+	return memoryPolicy{unix.MPOL_PREFERRED, nodes}.set()
+}

@@ -1,0 +1,54 @@
+package users
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"pinion/internal/stats"
+)
+
+// errAnnounceTimeout is the cause of the end of an announcement's context.
+var errAnnounceTimeout = errors.New("other caches did not confirm in time")
+
+// announcer tells the other caches of the same users what was written here.
+type announcer struct {
+	call    func(ctx context.Context, id int64) error // nil: there are no others
+	timeout time.Duration
+	log     *slog.Logger
+	failed  *stats.Counter
+	failing atomic.Bool // the last call failed, and the log was told
+}
+
+// tell returns when the other caches have forgotten id, or when that has failed. It
+// outlives the caller of the write: a client that leaves must not keep the others from
+// hearing of what is stored already. The id 0 is nobody's.
+func (a *announcer) tell(ctx context.Context, id int64) {
+	if a.call == nil || id == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), a.timeout, errAnnounceTimeout)
+	defer cancel()
+	err := a.call(ctx, id)
+	if err == nil {
+		if a.failing.Load() && a.failing.CompareAndSwap(true, false) {
+			a.log.Info("writes are announced to the other caches again", "failed", a.failed.Value())
+		}
+		return
+	}
+	// Failing the write would be a lie: it is stored. And trying again could only
+	// hold up the caller; the others are stale for as long as an entry lives at most.
+	a.failed.Add(0, 1)
+	if a.failing.CompareAndSwap(false, true) {
+		a.log.Warn("a write could not be announced: other caches may answer the older user until their entry ends",
+			"id", id, "error", err)
+	}
+}
+
+// Forget removes id from the L1 cache and voids the loads of it that are in progress:
+// their waiters still get their answer, but nobody who asks from now on. It is for the
+// writes of others, as Config.Announce tells them: once it has returned, no read that
+// starts here answers what was stored before the call. It never waits for a source.
+func (s *Service) Forget(id int64) { s.flights.void(id) }
