@@ -24,15 +24,17 @@ func ParseURL(text string) (*url.URL, error) {
 	if u.User != nil {
 		return nil, fmt.Errorf("%w: it must not hold a user or a password", ErrURL)
 	}
-	if u.Opaque != "" || u.Hostname() == "" {
-		return nil, fmt.Errorf("%w %q: it has no host", ErrURL, text)
-	}
+	// Nothing of the text is repeated below either: what follows a # or ? that nobody
+	// escaped may be the rest of a password.
 	if u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || strings.HasSuffix(text, "#") {
-		return nil, fmt.Errorf("%w %q: it must not have a query or a fragment", ErrURL, u.Redacted())
+		return nil, fmt.Errorf("%w: it must not have a query or a fragment", ErrURL)
+	}
+	if u.Opaque != "" || u.Hostname() == "" {
+		return nil, fmt.Errorf("%w: it has no host", ErrURL)
 	}
 	if port := u.Port(); port != "" || strings.HasSuffix(u.Host, ":") {
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return nil, fmt.Errorf("%w %q: port %q is not from 1 to 65535", ErrURL, text, port)
+			return nil, fmt.Errorf("%w: its port is not from 1 to 65535", ErrURL)
 		}
 	}
 	return u, nil
