@@ -36,12 +36,13 @@ const patience = 10 * time.Second
 // fixtureOptions changes what a fixture is made of. The zero value is 20 demo
 // users, writes by token123, and a clock that stands still.
 type fixtureOptions struct {
-	loop     bool               // serve by event loops instead of fasthttp.Server
-	members  users.MemberSource // instead of the table
-	tokens   *handlers.Tokens   // instead of token123
-	prepare  func(*fixture)     // runs when all is set up
-	readTime time.Duration      // the read timeout, if not patience
-	workTime time.Duration      // the request timeout, if not the default
+	loop     bool                        // serve by event loops instead of fasthttp.Server
+	members  users.MemberSource          // instead of the table
+	rows     func(users.Rows) users.Rows // around the database
+	tokens   *handlers.Tokens            // instead of token123
+	prepare  func(*fixture)              // runs when all is set up
+	readTime time.Duration               // the read timeout, if not patience
+	workTime time.Duration               // the request timeout, if not the default
 	log      handlers.AccessLog
 	logger   *slog.Logger
 }
@@ -81,7 +82,11 @@ func newFixture(t testing.TB, o fixtureOptions) *fixture {
 	if o.logger == nil {
 		o.logger = slog.New(slog.DiscardHandler)
 	}
-	f.users = users.NewService(users.Config{Rows: f.db, Attributes: f.db, Members: o.members, LoadTimeout: o.workTime * 4 / 5, Stats: f.stats})
+	var rows users.Rows = f.db
+	if o.rows != nil {
+		rows = o.rows(rows)
+	}
+	f.users = users.NewService(users.Config{Rows: rows, Attributes: f.db, Members: o.members, LoadTimeout: o.workTime * 4 / 5, Stats: f.stats})
 	t.Cleanup(f.users.Close)
 	f.health = health.New(health.Config{Ping: f.users.Ready, Log: o.logger})
 	f.health.SetReady()

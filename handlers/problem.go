@@ -43,7 +43,15 @@ var (
 	errNotAllowed = &problem{status: fasthttp.StatusMethodNotAllowed, detail: "this path does not take this method; see Allow"}
 	errMalformed  = badRequest("the request is not valid HTTP")
 	errLate       = &problem{status: fasthttp.StatusGatewayTimeout, detail: "the answer did not come within the time this request had"}
-	errBadID      = badRequest("an id is a positive 64-bit integer in plain digits")
+	errKeyReused  = &problem{
+		status: fasthttp.StatusUnprocessableEntity,
+		detail: headerIdempotencyKey + " was sent before with another body",
+	}
+	errUnknownOutcome = &problem{
+		status: fasthttp.StatusServiceUnavailable, header: fasthttp.HeaderRetryAfter, value: "1",
+		detail: "it is not known whether this write was stored: read before you send it again, or send it with the same " + headerIdempotencyKey,
+	}
+	errBadID = badRequest("an id is a positive 64-bit integer in plain digits")
 )
 
 // problemOf is the one place that decides which status an error becomes.
@@ -60,6 +68,10 @@ func problemOf(err error) *problem {
 		return p
 	case errors.Is(err, users.ErrNotFound):
 		return &problem{status: fasthttp.StatusNotFound, detail: "there is no such user"}
+	case errors.Is(err, users.ErrKeyReused):
+		return errKeyReused
+	case errors.Is(err, users.ErrUnknownOutcome):
+		return errUnknownOutcome
 	case errors.As(err, &field):
 		return badRequest(field.Error())
 	case errors.As(err, &syntax):

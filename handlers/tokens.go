@@ -72,19 +72,20 @@ func (t *Tokens) Read(r io.Reader) error {
 // Empty reports whether nobody may write.
 func (t *Tokens) Empty() bool { return t == nil || len(t.names) == 0 }
 
-// authorize decides whether a request may write.
-func (t *Tokens) authorize(ctx *fasthttp.RequestCtx) error {
+// authorize returns the name of who sent a request, if that may write.
+func (t *Tokens) authorize(ctx *fasthttp.RequestCtx) (name string, err error) {
 	if t.Empty() {
-		return &problem{status: fasthttp.StatusForbidden, detail: "this server takes no writes: it was started without tokens"}
+		return "", &problem{status: fasthttp.StatusForbidden, detail: "this server takes no writes: it was started without tokens"}
 	}
 	token, ok := bearer(ctx.Request.Header.Peek(fasthttp.HeaderAuthorization))
 	if !ok {
-		return unauthorized("a write needs Authorization: Bearer and a token", `Bearer realm="pinion"`)
+		return "", unauthorized("a write needs Authorization: Bearer and a token", `Bearer realm="pinion"`)
 	}
-	if _, ok := t.names[sha256.Sum256(token)]; !ok {
-		return unauthorized("this token is not known here", `Bearer realm="pinion", error="invalid_token"`)
+	name, ok = t.names[sha256.Sum256(token)]
+	if !ok {
+		return "", unauthorized("this token is not known here", `Bearer realm="pinion", error="invalid_token"`)
 	}
-	return nil
+	return name, nil
 }
 
 // unauthorized is a 401 with the challenge that RFC 6750, section 3, asks for.

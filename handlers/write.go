@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"errors"
 
 	"github.com/valyala/fasthttp"
 
@@ -12,11 +13,14 @@ import (
 // createUser answers POST /api/users.
 func (a *API) createUser(ctx *fasthttp.RequestCtx, _ int64) error {
 	var u users.NewUser
-	err := a.readWrite(ctx, func(root codec.Value) (err error) {
+	writer, err := a.readWrite(ctx, func(root codec.Value) (err error) {
 		u, err = newUser(root)
 		return err
 	})
 	if err != nil {
+		return err
+	}
+	if u.Key, err = idempotencyKey(ctx, writer); err != nil {
 		return err
 	}
 	var (
@@ -31,7 +35,7 @@ func (a *API) createUser(ctx *fasthttp.RequestCtx, _ int64) error {
 		location := append([]byte(nil), "/api/users/"...)
 		ctx.Response.Header.SetBytesV(fasthttp.HeaderLocation, codec.AppendInt(location, id))
 	}
-	if err != nil && id != 0 {
+	if err != nil && id != 0 && !errors.Is(err, users.ErrNotFound) && !errors.Is(err, users.ErrUnknownOutcome) {
 		// To call this a failure would invite a second user.
 		return &problem{
 			status: fasthttp.StatusServiceUnavailable,
@@ -49,7 +53,7 @@ func (a *API) createUser(ctx *fasthttp.RequestCtx, _ int64) error {
 // updateUser answers PATCH /api/users/{id}.
 func (a *API) updateUser(ctx *fasthttp.RequestCtx, id int64) error {
 	var p users.Patch
-	err := a.readWrite(ctx, func(root codec.Value) (err error) {
+	_, err := a.readWrite(ctx, func(root codec.Value) (err error) {
 		p, err = patch(root)
 		return err
 	})
@@ -70,7 +74,7 @@ func (a *API) updateUser(ctx *fasthttp.RequestCtx, id int64) error {
 
 // deleteUser answers DELETE /api/users/{id}.
 func (a *API) deleteUser(ctx *fasthttp.RequestCtx, id int64) error {
-	if err := a.tokens.authorize(ctx); err != nil {
+	if _, err := a.tokens.authorize(ctx); err != nil {
 		return err
 	}
 	err := a.write(ctx, func(work context.Context) error { return a.users.Delete(work, id) })
@@ -82,17 +86,17 @@ func (a *API) deleteUser(ctx *fasthttp.RequestCtx, id int64) error {
 }
 
 // readWrite checks the token, then decodes the body and hands its root to
-// read, which must copy what it keeps.
-func (a *API) readWrite(ctx *fasthttp.RequestCtx, read func(codec.Value) error) error {
-	if err := a.tokens.authorize(ctx); err != nil {
-		return err
+// read, which must copy what it keeps. It returns the name of the token.
+func (a *API) readWrite(ctx *fasthttp.RequestCtx, read func(codec.Value) error) (writer string, err error) {
+	if writer, err = a.tokens.authorize(ctx); err != nil {
+		return "", err
 	}
 	hint := a.shard(ctx)
 	s := a.scratch.Get(hint)
 	defer a.scratch.Put(hint, s) // nothing of it is in the answer
 	root, err := decodeBody(ctx, &s.decoder)
 	if err != nil {
-		return err
+		return "", err
 	}
-	return read(root)
+	return writer, read(root)
 }

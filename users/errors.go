@@ -16,6 +16,23 @@ var ErrUnavailable = errors.New("source unavailable")
 // any other deadline has.
 var ErrCallerDeadline = errors.New("the caller's deadline has passed")
 
+// ErrUnknownOutcome says that a write may or may not have been stored: the connection
+// was lost, or the time was up, after the store had been asked to commit. Nothing but a
+// read, or the same write again under the same key, tells.
+var ErrUnknownOutcome = errors.New("the outcome of the write is unknown")
+
+// ErrKeyReused says that NewUser.Key was used before for a user of other content.
+var ErrKeyReused = errors.New("the key was used before for other content")
+
+// ErrBreakerOpen says that a source was not asked, because it has been failing. Errors
+// that match it match ErrUnavailable too.
+var ErrBreakerOpen = errors.New("circuit breaker is open")
+
+// ErrOverloaded says that a source was not asked, because as many calls of it as are
+// allowed were in flight until the time was up. Errors that match it match
+// ErrUnavailable too.
+var ErrOverloaded = errors.New("too many calls in flight")
+
 // FieldError says which input field was refused and why. Neither text holds
 // what the caller sent, so both are safe to show.
 type FieldError struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // load is one shared call of the sources for the ids that nobody else was loading.
@@ -16,14 +17,26 @@ type load struct {
 	calls   []call // never grows past its capacity: others hold pointers into it
 	waiters atomic.Int64
 	done    chan struct{} // closed when err and all fragments are final
-	err     error
+	err     error         // of the calls without a fragment
+
+	// patience is how long the load waits for what it can do without. hasty says that its
+	// first waiter has so little of it that others must not be content with the answer.
+	patience time.Duration
+	hasty    bool
 }
 
 // call is one id of a load.
 type call struct {
 	load     *load
 	id       int64
-	fragment *Fragment
+	fragment *Fragment // nil: failed
+	lease    Lease     // to store the fragment in the shared cache
+}
+
+// makeshift reports whether the fragment may lack something only because the load was
+// hasty. It is not kept.
+func (c *call) makeshift() bool {
+	return c.load.hasty && c.fragment != nil && c.fragment.Degraded() != 0
 }
 
 // enter adds a waiter. It fails once the last waiter has left: such a load is being
@@ -81,7 +94,7 @@ func (f *flights) join(id int64, w *waiter) (*Fragment, *call) {
 	if fragment, ok := f.cache.get(id); ok {
 		return fragment, nil
 	}
-	if c := s.calls[id]; c != nil && w.enter(c.load) {
+	if c := s.calls[id]; c != nil && (w.hasty || !c.load.hasty) && w.enter(c.load) {
 		return nil, c
 	}
 	c := w.add(id)
@@ -89,9 +102,9 @@ func (f *flights) join(id int64, w *waiter) (*Fragment, *call) {
 	return nil, c
 }
 
-// land puts the fragments of a finished load into the cache, except for those whose
-// call was voided by a write or replaced after its waiters had left, and wakes the
-// waiters.
+// land puts the fragments of a finished load into the cache, except for makeshift ones
+// and those whose call was voided by a write or replaced (because its waiters had left, or
+// it was hasty), and wakes the waiters.
 func (f *flights) land(l *load) {
 	for i := range l.calls {
 		c := &l.calls[i]
@@ -99,7 +112,7 @@ func (f *flights) land(l *load) {
 		s.mu.Lock()
 		if s.calls[c.id] == c {
 			delete(s.calls, c.id)
-			if l.err == nil {
+			if c.fragment != nil && !c.makeshift() {
 				f.cache.set(c.id, c.fragment)
 			}
 		}
@@ -118,8 +131,22 @@ func (f *flights) void(id int64) {
 	f.cache.remove(id)
 }
 
+// flush is void for all ids.
+func (f *flights) flush() {
+	for i := range f.stripes {
+		s := &f.stripes[i]
+		s.mu.Lock()
+		clear(s.calls)
+		s.mu.Unlock()
+	}
+	// A load that begins here may lose its entry, which is no harm. The other way round,
+	// one that began earlier could land in the empty cache.
+	f.cache.flush()
+}
+
 // waiter is one Load of one caller: the loads it waits for, at most one of them its own.
 type waiter struct {
+	hasty  bool // has little time, and takes what a hasty load has
 	own    *load
 	joined []*load // entered once each, own included
 	newOwn func() *load
@@ -149,20 +176,35 @@ func (w *waiter) add(id int64) *call {
 	return &w.own.calls[len(w.own.calls)-1]
 }
 
-// wait returns when all loads are done, or with ctx's error when that ends first.
-// Either way the waiter has left all of them.
-func (w *waiter) wait(ctx context.Context) error {
-	defer func() {
-		for _, l := range w.joined {
-			l.leave()
-		}
-	}()
+// wait returns when all loads are done, with ctx's error when that ends first, or when
+// enough says so, which is asked once, after patience. Zero or less means never.
+func (w *waiter) wait(ctx context.Context, patience time.Duration, enough func() bool) error {
+	var impatient <-chan time.Time
+	if patience > 0 {
+		timer := time.NewTimer(patience)
+		defer timer.Stop()
+		impatient = timer.C
+	}
 	for _, l := range w.joined {
-		select {
-		case <-l.done:
-		case <-ctx.Done():
-			return ctx.Err()
+		for waits := true; waits; {
+			select {
+			case <-l.done:
+				waits = false
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-impatient:
+				if enough() {
+					return nil
+				}
+			}
 		}
 	}
 	return nil
+}
+
+// leave takes the waiter out of its loads.
+func (w *waiter) leave() {
+	for _, l := range w.joined {
+		l.leave()
+	}
 }

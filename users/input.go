@@ -35,6 +35,11 @@ type NewUser struct {
 	CityID     int64
 	Address    string
 	Attributes []Attribute // any order
+
+	// Key makes a retry safe: a create with a key seen before answers the user that was
+	// created then, or ErrKeyReused if the content differs. Keys are remembered for a
+	// day. It should hold who the caller is as well as the caller's own key. Empty: none.
+	Key string
 }
 
 // Validate returns a *FieldError for the first field that breaks a limit.

@@ -4,97 +4,183 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"slices"
-	"sync"
+	"time"
 )
 
-// parts are the answers of the three sources for one batch.
-type parts struct {
-	rows       []User
-	attributes map[int64][]Attribute
-	members    map[int64]Member
-	degraded   Degraded
+// membership is what the member service knows about one id; ok: it is a member.
+type membership struct {
+	Member
+	ok bool
 }
 
-// gather asks all sources at the same time and waits for all of them. Only the rows
-// can fail it.
-func (s *Service) gather(ctx context.Context, shard uint64, ids []int64) (*parts, error) {
-	var (
-		p                         parts
-		wg                        sync.WaitGroup
-		attributesErr, membersErr error
-	)
-	// Without rows nobody needs the other answers. All three calls have returned when
-	// this one has, even if the rows end this goroutine.
-	ctx, cancel := context.WithCancel(ctx)
-	defer wg.Wait()
-	defer cancel()
-	if s.attributes != nil {
-		attributesErr = errGone // stands if the call does not return
-		wg.Go(func() {
-			p.attributes, attributesErr = ask(ctx, &s.attributesSource, shard,
-				func(ctx context.Context) (map[int64][]Attribute, error) { return s.attributes.Attributes(ctx, ids) })
-		})
-	}
-	if s.members != nil {
-		membersErr = errGone
-		wg.Go(func() {
-			p.members, membersErr = ask(ctx, &s.membersSource, shard,
-				func(ctx context.Context) (map[int64]Member, error) { return s.members.Members(ctx, ids) })
-		})
-	}
-	var err error
-	p.rows, err = ask(ctx, &s.sqlSource, shard,
-		func(ctx context.Context) ([]User, error) { return s.rows.Users(ctx, ids) })
-	if err != nil {
-		cancel()
-	}
-	wg.Wait()
-	if err != nil {
-		return nil, err
-	}
-	if attributesErr != nil {
-		p.degraded |= DegradedAttributes
-	}
-	if membersErr != nil {
-		p.degraded |= DegradedMember
-	}
-	return &p, nil
+// batchers are those of the sources that a load asks. attributes and members are nil
+// when there is no such source.
+type batchers struct {
+	rows       *batcher[*User]
+	attributes *batcher[[]Attribute]
+	members    *batcher[membership]
 }
 
-// fill loads the users of l's calls and encodes each once.
-func (s *Service) fill(ctx context.Context, l *load) error {
-	ids := make([]int64, len(l.calls))
-	calls := make(map[int64]*call, len(l.calls))
-	for i := range l.calls {
-		ids[i] = l.calls[i].id
-		calls[ids[i]] = &l.calls[i]
-		l.calls[i].fragment = s.missing
-	}
-	p, err := s.gather(ctx, l.shard, ids)
+func (s *Service) fetchRows(ctx context.Context, ids []int64, values []*User) error {
+	rows, err := s.rows.Users(ctx, ids)
 	if err != nil {
 		return err
 	}
-	scratch := s.encoding.Get()
-	defer s.encoding.Put(scratch)
-	for i := range p.rows {
-		u := &p.rows[i]
-		c := calls[u.ID]
-		if c == nil {
-			continue // not asked for
+	at := make(map[int64]int, len(ids))
+	for i, id := range ids {
+		at[id] = i
+	}
+	for i := range rows {
+		if k, ok := at[rows[i].ID]; ok { // else not asked for
+			values[k] = &rows[i]
 		}
-		u.Attributes = sortAttributes(p.attributes[u.ID])
-		if m, ok := p.members[u.ID]; ok {
-			u.Member = &m
-		}
-		scratch.B = appendUser(scratch.B[:0], u, p.degraded)
-		// A copy of the right size: the cache counts and keeps every byte of it.
-		c.fragment = newFragment(bytes.Clone(scratch.B), p.degraded)
 	}
 	return nil
 }
 
-func sortAttributes(attrs []Attribute) []Attribute {
-	slices.SortFunc(attrs, func(a, b Attribute) int { return cmp.Compare(a.Key, b.Key) })
-	return attrs
+func (s *Service) fetchAttributes(ctx context.Context, ids []int64, values [][]Attribute) error {
+	found, err := s.attributes.Attributes(ctx, ids)
+	if err != nil {
+		return err
+	}
+	for i, id := range ids {
+		values[i] = found[id]
+		slices.SortFunc(values[i], func(a, b Attribute) int { return cmp.Compare(a.Key, b.Key) })
+	}
+	return nil
+}
+
+func (s *Service) fetchMembers(ctx context.Context, ids []int64, values []membership) error {
+	found, err := s.members.Members(ctx, ids)
+	if err != nil {
+		return err
+	}
+	for i, id := range ids {
+		values[i].Member, values[i].ok = found[id]
+	}
+	return nil
+}
+
+// errPatience ends the wait for what an answer can do without.
+var errPatience = errors.New("no time to wait for it")
+
+// optional is what a load asks of one source and can do without.
+type optional[V any] struct {
+	batcher *batcher[V]
+	request *request[V] // nil: there is no such source
+}
+
+func askFor[V any](b *batcher[V], shard uint64, ids []int64) optional[V] {
+	if b == nil {
+		return optional[V]{}
+	}
+	return optional[V]{batcher: b, request: b.submit(shard, ids)}
+}
+
+// wait is batcher.wait that gives up when until has come.
+func (o optional[V]) wait(ctx context.Context, until time.Time) error {
+	if o.request == nil {
+		return nil
+	}
+	select {
+	case <-o.request.done: // most often: no timer
+		return o.batcher.wait(ctx, o.request)
+	default:
+	}
+	timer := time.NewTimer(time.Until(until))
+	defer timer.Stop()
+	select {
+	case <-o.request.done:
+	case <-ctx.Done():
+	case <-timer.C:
+		o.batcher.abandon(o.request)
+		return errPatience
+	}
+	return o.batcher.wait(ctx, o.request)
+}
+
+// leave takes the request back.
+func (o optional[V]) leave() {
+	if o.request != nil {
+		o.batcher.leave(o.request, errNoWaiters)
+	}
+}
+
+// get is the answer to the id of index i, if there is one.
+func (o optional[V]) get(i int, err error) (v V) {
+	if o.request == nil || err != nil {
+		return v
+	}
+	return o.request.values[i]
+}
+
+// fill answers the calls of l, from the shared cache under epoch and from the sources.
+// The calls that have no fragment then have failed with the error.
+func (s *Service) fill(ctx context.Context, l *load, epoch uint64) error {
+	until := time.Now().Add(l.patience)
+	if epoch != 0 && s.fillShared(ctx, l) {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return loadError(ctx, ctx.Err())
+	}
+	ids := make([]int64, 0, len(l.calls))
+	for i := range l.calls {
+		if l.calls[i].fragment == nil {
+			ids = append(ids, l.calls[i].id)
+		}
+	}
+	// All sources at the same time. Only the rows can fail the load.
+	rows := s.batchers.rows.submit(l.shard, ids)
+	attributes := askFor(s.batchers.attributes, l.shard, ids)
+	members := askFor(s.batchers.members, l.shard, ids)
+	if err := s.batchers.rows.wait(ctx, rows); err != nil {
+		// Without rows nobody needs the other answers.
+		attributes.leave()
+		members.leave()
+		return loadError(ctx, err)
+	}
+	var degraded Degraded
+	attributesErr := attributes.wait(ctx, until)
+	if attributesErr != nil {
+		degraded |= DegradedAttributes
+	}
+	membersErr := members.wait(ctx, until)
+	if membersErr != nil {
+		degraded |= DegradedMember
+	}
+	scratch := s.encoding.Get()
+	defer s.encoding.Put(scratch)
+	n := 0
+	for i := range l.calls {
+		c := &l.calls[i]
+		if c.fragment != nil {
+			continue
+		}
+		k := n
+		n++
+		if rows.values[k] == nil {
+			c.fragment = s.missing
+			continue
+		}
+		u := *rows.values[k] // may be shared with another load
+		u.Attributes = attributes.get(k, attributesErr)
+		if m := members.get(k, membersErr); m.ok {
+			u.Member = &m.Member
+		}
+		scratch.B = appendUser(scratch.B[:0], &u, degraded)
+		// A copy of the right size: the cache counts and keeps every byte of it.
+		c.fragment = newFragment(bytes.Clone(scratch.B), degraded)
+	}
+	return nil
+}
+
+// loadError is err of a batcher for those who wait for a load that ctx is of.
+func loadError(ctx context.Context, err error) error {
+	if errors.Is(err, ErrUnavailable) {
+		return err
+	}
+	return unavailable("load", context.Cause(ctx))
 }

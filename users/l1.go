@@ -2,6 +2,8 @@ package users
 
 import (
 	"math/rand/v2"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/maypok86/otter/v2"
@@ -17,40 +19,58 @@ const clockResolution = 50 * time.Millisecond
 // the Fragment and the rounding of both to allocation size classes. An estimate on
 // the safe side; TestL1Weight compares it with the heap.
 const (
-	entryOverhead   = 160
+	entryOverhead   = 176
 	missingOverhead = 112 // all missing entries share one Fragment
 )
 
 // l1 holds the finished fragments of this process. get may be called from anywhere;
 // set and remove only under the stripe lock of the id, which is what keeps a load
 // that a write has voided from bringing old data back.
+//
+// An entry is fresh for its time to live, and kept for longer: old has it when nothing
+// better can be had.
 type l1 struct {
-	cache *otter.Cache[int64, *Fragment]
 	clock *otter.CoarseClock
+	cfg   *Config
+	cache atomic.Pointer[otter.Cache[int64, *Fragment]]
+	// mu keeps flush from starting goroutines when close has stopped them.
+	mu     sync.Mutex
+	closed bool
+	// brief makes entries live for the time of degraded ones: removals may not reach us.
+	brief atomic.Bool
 }
 
 func newL1(cfg *Config) *l1 {
-	clock := otter.NewCoarseClock(clockResolution)
-	found, missing, degraded := cfg.TTL, cfg.MissingTTL, cfg.DegradedTTL
+	c := &l1{clock: otter.NewCoarseClock(clockResolution), cfg: cfg}
+	c.cache.Store(c.fresh())
+	return c
+}
+
+// fresh makes an empty cache.
+func (c *l1) fresh() *otter.Cache[int64, *Fragment] {
+	maximum, missing, keep := uint64(c.cfg.L1Bytes), c.cfg.MissingTTL, c.cfg.StaleTTL
 	// Must fails on contradictory options only, and setDefaults leaves none.
-	cache := otter.Must(&otter.Options[int64, *Fragment]{
-		MaximumWeight: uint64(cfg.L1Bytes),
+	return otter.Must(&otter.Options[int64, *Fragment]{
+		MaximumWeight: maximum,
 		Weigher:       func(_ int64, f *Fragment) uint32 { return f.weight() },
 		// Counting from the write, an entry never outlives its time to live however
 		// often it is read.
 		ExpiryCalculator: otter.ExpiryWritingFunc(func(e otter.Entry[int64, *Fragment]) time.Duration {
-			switch {
-			case e.Value.Degraded() != 0:
-				return degraded
-			case e.Value.Missing():
-				return spread(missing)
-			default:
-				return spread(found)
+			if e.Value.Missing() {
+				return c.ttl(spread(missing))
 			}
+			return time.Duration(e.Value.expires-c.clock.NowNano()) + keep
 		}),
-		Clock: clock,
+		Clock: c.clock,
 	})
-	return &l1{cache: cache, clock: clock}
+}
+
+// ttl is how long an entry is fresh that would be so for d in good times.
+func (c *l1) ttl(d time.Duration) time.Duration {
+	if c.brief.Load() {
+		return min(d, c.cfg.DegradedTTL)
+	}
+	return d
 }
 
 // spread adds up to a fifth at random, so that entries that were filled together do
@@ -60,17 +80,57 @@ func spread(ttl time.Duration) time.Duration {
 }
 
 // size is about how many entries there are.
-func (c *l1) size() int { return c.cache.EstimatedSize() }
+func (c *l1) size() int { return c.cache.Load().EstimatedSize() }
 
-func (c *l1) get(id int64) (*Fragment, bool) { return c.cache.GetIfPresent(id) }
+// get returns the fragment of id if it is fresh.
+func (c *l1) get(id int64) (*Fragment, bool) {
+	f, ok := c.cache.Load().GetIfPresent(id)
+	if !ok || f.expires <= c.clock.NowNano() {
+		return nil, false
+	}
+	return f, true
+}
 
-func (c *l1) set(id int64, f *Fragment) { c.cache.Set(id, f) }
+// old returns the fragment of id, fresh or not, or nil.
+func (c *l1) old(id int64) *Fragment {
+	f, _ := c.cache.Load().GetIfPresent(id)
+	return f
+}
 
-func (c *l1) remove(id int64) { c.cache.Invalidate(id) }
+// set makes f the fragment of id. Nobody else may have f yet, unless it is that of
+// missing users.
+func (c *l1) set(id int64, f *Fragment) {
+	switch {
+	case f.Missing():
+	case f.Degraded() != 0:
+		f.expires = c.clock.NowNano() + int64(c.cfg.DegradedTTL)
+	default:
+		f.expires = c.clock.NowNano() + int64(c.ttl(spread(c.cfg.TTL)))
+	}
+	c.cache.Load().Set(id, f)
+}
+
+func (c *l1) remove(id int64) { c.cache.Load().Invalidate(id) }
+
+// flush forgets all entries at once, however many there are. Loads in progress must have
+// been voided before.
+func (c *l1) flush() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		c.cache.Load().InvalidateAll()
+		return
+	}
+	old := c.cache.Swap(c.fresh())
+	old.StopAllGoroutines()
+}
 
 // close stops the goroutines of the cache and of its clock. The entries stay readable.
 func (c *l1) close() {
-	c.cache.StopAllGoroutines()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	c.cache.Load().StopAllGoroutines()
 	c.clock.Stop()
 }
 

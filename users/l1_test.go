@@ -8,7 +8,7 @@ import (
 
 // The weight of an entry must be what it costs, or the cap in bytes is none.
 func TestL1Weight(t *testing.T) {
-	missing, text := newFragment(nil, 0), make([]byte, 5000)
+	missing, text := newMissing(), make([]byte, 5000)
 	for name, tt := range map[string]struct {
 		n     int
 		fresh func() *Fragment
@@ -27,8 +27,8 @@ func TestL1Weight(t *testing.T) {
 			for id := range int64(n) {
 				cache.set(id, tt.fresh())
 			}
-			cache.cache.CleanUp()
-			used, weight := float64(heap()-before)/float64(n), float64(cache.cache.WeightedSize())/float64(n)
+			cache.cache.Load().CleanUp()
+			used, weight := float64(heap()-before)/float64(n), float64(cache.cache.Load().WeightedSize())/float64(n)
 			runtime.KeepAlive(cache)
 			t.Logf("heap %.0f bytes an entry, weight %.0f", used, weight)
 			if weight < used*0.95 || weight > used*1.6 {
@@ -56,8 +56,8 @@ func TestL1Cap(t *testing.T) {
 		cache.set(id, newFragment(make([]byte, 1000), 0))
 	}
 	cache.set(-1, newFragment(make([]byte, 2<<20), 0)) // larger than all
-	cache.cache.CleanUp()
-	if got := cache.cache.WeightedSize(); got > 1<<20 || got < 1<<19 {
+	cache.cache.Load().CleanUp()
+	if got := cache.cache.Load().WeightedSize(); got > 1<<20 || got < 1<<19 {
 		t.Errorf("holds %d bytes, want at most %d and at least half of it", got, 1<<20)
 	}
 	if _, ok := cache.get(-1); ok {

@@ -25,6 +25,9 @@ const (
 	// seconds the time to say so.
 	DefaultAnnounceTimeout = 2500 * time.Millisecond
 
+	// DefaultStaleTTL is how much longer L1 keeps a user for when Rows cannot be read.
+	DefaultStaleTTL = 10 * time.Minute
+
 	// maxDegradedTTL and the lag of the cache's clock make one second.
 	maxDegradedTTL = time.Second - 2*clockResolution
 )
@@ -37,6 +40,20 @@ type Config struct {
 	Attributes AttributeSource
 	// Members answers the memberships; nil: no user is a member.
 	Members MemberSource
+
+	// AttributeWriter stores the attributes; nil: Rows does. Rows is given them all the
+	// same, as part of a NewUser or a Patch.
+	AttributeWriter AttributeWriter
+
+	// Shared is the cache that this process shares with others, as L2; nil: none. It is
+	// used only while SetCoherent says so.
+	Shared SharedCache
+	// Voids keeps removals that Shared could not be told of; nil: a write whose removal
+	// fails is answered with ErrUnknownOutcome.
+	Voids VoidLog
+
+	// Limits bounds the calls of each source.
+	Limits Limits
 
 	// L1Bytes caps the L1 cache, in bytes, its bookkeeping included. Zero or less
 	// means DefaultL1Bytes.
@@ -51,6 +68,9 @@ type Config struct {
 	// more than DefaultDegradedTTL, mean DefaultDegradedTTL, which keeps the answer
 	// below one second.
 	DegradedTTL time.Duration
+	// StaleTTL is how long L1 keeps a user after its TTL, to be answered as DegradedStale
+	// when Rows cannot be read. Zero means DefaultStaleTTL, less means not at all.
+	StaleTTL time.Duration
 	// LoadTimeout ends a shared load, whatever the deadlines of its waiters. Zero or
 	// less means DefaultLoadTimeout.
 	LoadTimeout time.Duration
@@ -69,8 +89,8 @@ type Config struct {
 	// DefaultAnnounceTimeout.
 	AnnounceTimeout time.Duration
 
-	// Log gets a line when Announce begins to fail and when it works again; nil means
-	// slog.Default().
+	// Log gets a line when Announce begins to fail and when it works again, and when the
+	// use of Shared ends and begins; nil means slog.Default().
 	Log *slog.Logger
 	// Stats takes the counters, for the private port of pinion's own binary; nil: a
 	// registry nobody reads.
@@ -93,6 +113,16 @@ func (cfg *Config) setDefaults() {
 	if cfg.LoadTimeout <= 0 {
 		cfg.LoadTimeout = DefaultLoadTimeout
 	}
+	switch {
+	case cfg.StaleTTL == 0:
+		cfg.StaleTTL = DefaultStaleTTL
+	case cfg.StaleTTL < 0:
+		cfg.StaleTTL = 0
+	}
+	cfg.Limits.SQL.setDefaults(DefaultSQLTimeout)
+	cfg.Limits.Attributes.setDefaults(DefaultPartTimeout)
+	cfg.Limits.Members.setDefaults(DefaultPartTimeout)
+	cfg.Limits.Shared.setDefaults(DefaultSharedTimeout)
 	if cfg.AnnounceTimeout <= 0 {
 		cfg.AnnounceTimeout = DefaultAnnounceTimeout
 	}
@@ -116,10 +146,12 @@ type Service struct {
 	rows        Rows
 	attributes  AttributeSource
 	members     MemberSource
+	attributing AttributeWriter
 	loadTimeout time.Duration
 
 	cache   *l1
 	flights *flights
+	shared  *l2 // nil: there is none
 	others  announcer
 	missing *Fragment // the one "not there" that all such ids share
 
@@ -128,11 +160,13 @@ type Service struct {
 	// and serves a mixture badly.
 	encoding bytebufferpool.Pool
 
-	hits, misses, negatives                    *stats.Counter
-	sqlSource, attributesSource, membersSource source
+	hits, misses, negatives, stales *stats.Counter
+	sqlSource, attributesSource     *source
+	batchers                        batchers
 
 	// base is the parent of every shared load; stop ends it. mu keeps loads from
-	// starting while Close waits for them.
+	// starting while Close waits for them. loads counts the queries of the batchers and
+	// the work on the shared cache too.
 	base   context.Context
 	stop   context.CancelCauseFunc
 	mu     sync.Mutex
@@ -147,9 +181,10 @@ func NewService(cfg Config) *Service {
 		rows:        cfg.Rows,
 		attributes:  cfg.Attributes,
 		members:     cfg.Members,
+		attributing: cfg.AttributeWriter,
 		loadTimeout: cfg.LoadTimeout,
 		cache:       newL1(&cfg),
-		missing:     newFragment(nil, 0),
+		missing:     newMissing(),
 	}
 	s.flights = newFlights(s.cache)
 	s.others = announcer{
@@ -159,12 +194,51 @@ func NewService(cfg Config) *Service {
 	}
 	s.base, s.stop = context.WithCancelCause(context.Background())
 	requests := cfg.Stats.Counter("cache_requests_total",
-		"Ids looked up in a cache layer, by result: hit, negative (known to be missing) or miss.", "layer", "result")
+		"Ids looked up in a cache layer, by result: hit, negative (known to be missing), miss, stale (a miss that was answered from L1 after all, because rows could not be read), or error.",
+		"layer", "result")
 	s.hits = requests.With("l1", "hit")
 	s.negatives = requests.With("l1", "negative")
 	s.misses = requests.With("l1", "miss")
-	s.sqlSource, s.attributesSource, s.membersSource = newSources(cfg.Stats)
+	s.stales = requests.With("l1", "stale")
+	s.connect(&cfg, requests)
 	return s
+}
+
+// connect puts guards and batchers before the sources.
+func (s *Service) connect(cfg *Config, requests *stats.CounterVec) {
+	limits := map[string]SourceLimits{
+		"sql": cfg.Limits.SQL, "attributes": cfg.Limits.Attributes, "members": cfg.Limits.Members,
+	}
+	if cfg.Shared != nil {
+		limits["l2"] = cfg.Limits.Shared
+	}
+	sources := newSources(cfg.Stats, limits)
+	s.sqlSource, s.attributesSource = sources["sql"], sources["attributes"]
+	s.batchers.rows = newBatcher(s.base, &s.loads, sources["sql"], s.fetchRows)
+	if s.attributes != nil {
+		s.batchers.attributes = newBatcher(s.base, &s.loads, sources["attributes"], s.fetchAttributes)
+	}
+	if s.members != nil {
+		s.batchers.members = newBatcher(s.base, &s.loads, sources["members"], s.fetchMembers)
+	}
+	if cfg.Shared == nil {
+		return
+	}
+	fills := cfg.Stats.Counter("cache_fills_total",
+		"Entries for a cache layer, by result: stored (or refused by the cache, because a write came between), or dropped.", "layer", "result")
+	c := &l2{
+		cache: cfg.Shared, voids: cfg.Voids, source: sources["l2"], sql: sources["sql"],
+		base: s.base, work: &s.loads, log: cfg.Log,
+		hits: requests.With("l2", "hit"), negatives: requests.With("l2", "negative"),
+		misses: requests.With("l2", "miss"), errors: requests.With("l2", "error"),
+		filled: fills.With("l2", "stored"), dropped: fills.With("l2", "dropped"),
+		owed: make(map[int64]struct{}), wake: make(chan struct{}, 1),
+	}
+	c.lookups = newBatcher(s.base, &s.loads, c.source, c.fetch)
+	s.shared = c
+	// Until we are told that removals reach us, they do not.
+	s.cache.brief.Store(true)
+	s.loads.Go(s.keep)
 }
 
 // Close ends all loads in progress, waits for them and stops the cache's goroutines.
@@ -192,7 +266,7 @@ func (s *Service) Ready(ctx context.Context) error {
 
 // Ping asks Rows whether it can answer.
 func (s *Service) Ping(ctx context.Context) error {
-	_, err := ask(ctx, &s.sqlSource, 0, func(ctx context.Context) (struct{}, error) {
+	_, err := ask(ctx, s.sqlSource, 0, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, s.rows.Ping(ctx)
 	})
 	return err
