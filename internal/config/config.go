@@ -42,7 +42,10 @@ type Config struct {
 	Engine string         // -engine, one of Engines
 	File   string         // -config
 
-	DB        string // -db, a data source name that starts with sqlite:
+	DB        string // -db, a data source name: sqlite:, mysql:// or postgres://
+	DBConns   int    // -db-conns; 0: the default of package sqldb
+	Redis     string // -redis; empty: none
+	Members   string // -members; empty: the table
 	Demo      int    // -demo
 	Tokens    string // -tokens; empty: no file
 	L1Bytes   Size   // -l1-bytes
@@ -53,6 +56,9 @@ type Config struct {
 	WriteTimeout   time.Duration
 	IdleTimeout    time.Duration
 	RequestTimeout time.Duration // of a request that has to ask a source
+	DBTimeout      time.Duration // of one query
+	RedisTimeout   time.Duration
+	MembersTimeout time.Duration
 	MaxHeaderBytes Size
 	MaxConns       int
 
@@ -99,6 +105,9 @@ func defaults() Config {
 		WriteTimeout:   10 * time.Second,
 		IdleTimeout:    60 * time.Second,
 		RequestTimeout: 5 * time.Second,
+		DBTimeout:      2 * time.Second,
+		RedisTimeout:   500 * time.Millisecond,
+		MembersTimeout: time.Second,
 		MaxHeaderBytes: 16 * KiB,
 		MaxConns:       262144,
 		DrainTimeout:   10 * time.Second,

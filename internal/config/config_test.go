@@ -68,6 +68,7 @@ func TestDefaults(t *testing.T) {
 		Addr: ":8080", Admin: "127.0.0.1:6060", Steer: "auto", Engine: Engines()[0],
 		DB: "sqlite:pinion.db", L1Bytes: 256 << 20, AccessLog: accesslog.Errors(), LogLevel: slog.LevelInfo,
 		ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute, RequestTimeout: 5 * time.Second,
+		DBTimeout: 2 * time.Second, RedisTimeout: 500 * time.Millisecond, MembersTimeout: time.Second,
 		MaxHeaderBytes: 16384, MaxConns: 262144, DrainTimeout: 10 * time.Second,
 	}
 	if !reflect.DeepEqual(cfg, want) {
@@ -107,7 +108,10 @@ func values() map[string]struct {
 		"cpus":             same("CPUs", "3", "0-7:2/4", "9,1"),
 		"cells":            same("Cells", "off", "1", "1024"),
 		"steer":            {"Steer", [3]string{"cpu", "off", "cpu"}, [3]string{"cpu", "off", "cpu"}},
-		"db":               same("DB", "sqlite:a", "sqlite::memory:", "sqlite:/b"),
+		"db":               same("DB", "sqlite:a", "mysql://a:b@c/d", "postgres://e"),
+		"db-conns":         same("DBConns", "1", "2", "10000"),
+		"redis":            same("Redis", "redis://a", "rediss://b:1/2", "unix:///c"),
+		"members":          same("Members", "http://a", "https://b:1/c", "http://d"),
 		"demo":             same("Demo", "1", "2", "10000000"),
 		"tokens":           same("Tokens", "a", "b", "c"),
 		"l1-bytes":         {"L1Bytes", [3]string{"1MiB", "2000000", "3gb"}, [3]string{"1MiB", "2000000", "3000000000"}},
@@ -116,6 +120,9 @@ func values() map[string]struct {
 		"read-timeout":     same("ReadTimeout", "1ms", "2s", "3m0s"),
 		"write-timeout":    same("WriteTimeout", "1ms", "2s", "3m0s"),
 		"idle-timeout":     same("IdleTimeout", "1ms", "2s", "3m0s"),
+		"db-timeout":       same("DBTimeout", "1ms", "3s", "4m0s"),
+		"redis-timeout":    same("RedisTimeout", "1ms", "2s", "3m0s"),
+		"members-timeout":  same("MembersTimeout", "1ms", "2s", "3m0s"),
 		"request-timeout":  same("RequestTimeout", "1ms", "2s", "3m0s"),
 		"max-header-bytes": same("MaxHeaderBytes", "4KiB", "5000", "1MiB"),
 		"max-conns":        same("MaxConns", "1", "2", "3"),
@@ -230,9 +237,13 @@ func TestWrongValues(t *testing.T) {
 		{"cells", "", `cells "": want auto, off or a number from 1 to 1024`},
 		{"steer", "rss", `want auto, cpu or off, got "rss"`},
 		{"engine", "turbo", "want " + strings.Join(Engines(), " or ") + `, got "turbo"`},
-		{"db", "ftp://user:password@x", `want sqlite:FILE or sqlite::memory:, got "ftp:"`},
-		{"db", "sqlite:", `want sqlite:FILE or sqlite::memory:, got "sqlite:"`},
-		{"db", "pinion.db", `want sqlite:FILE or sqlite::memory:, got "pinion.db"`},
+		{"db", "ftp://user:password@x", `want sqlite:FILE, sqlite::memory:, mysql://… or postgres://…, got "ftp:"`},
+		{"db", "sqlite:", `want sqlite:FILE, sqlite::memory:, mysql://… or postgres://…, got "sqlite:"`},
+		{"db", "pinion.db", `want sqlite:FILE, sqlite::memory:, mysql://… or postgres://…, got "pinion.db"`},
+		{"db", "mysql:user:password@x", `want sqlite:FILE, sqlite::memory:, mysql://… or postgres://…, got "mysql:"`},
+		{"db", "", `want sqlite:FILE, sqlite::memory:, mysql://… or postgres://…, got ""`},
+		{"redis", "localhost:6379", `want redis://…, rediss://… or unix://…, got "localhost:"`},
+		{"members", "localhost", `want http://… or https://…, got "localhost"`},
 		{"demo", "-1", "want 0 to 10000000, got -1"},
 		{"demo", "99999999999999999999", "want 0 to 10000000, got 99999999999999999999"},
 		{"demo", "1e3", `want a whole number, got "1e3"`},
@@ -259,7 +270,7 @@ func TestWrongValues(t *testing.T) {
 		if got, want := refused(t, "", []string{env + "=" + tc.text}, nil), env+": "+tc.want; got != want {
 			t.Errorf("environment:\n got %s\nwant %s", got, want)
 		}
-		if tc.name == "demo" || tc.name == "max-conns" { // text is not a number there
+		if tc.name == "demo" || tc.name == "max-conns" || tc.name == "db-conns" { // text is not a number there
 			continue
 		}
 		got := refused(t, fmt.Sprintf("# a file\n\n%s: %q\n", tc.name, tc.text), nil, nil)

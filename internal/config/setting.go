@@ -58,6 +58,7 @@ const (
 const (
 	maxDemo        = 10_000_000
 	maxConns       = 10_000_000
+	maxDBConns     = 10_000
 	minHeaderBytes = 4 * KiB // fasthttp's least useful read buffer
 	maxHeaderBytes = 1 * MiB // it is kept for each connection that is being served
 	minL1Bytes     = 1 * MiB
@@ -76,7 +77,10 @@ func (c *Config) settings() []*setting {
 		{group: groupServe, name: "engine", arg: "NAME", value: choice{&c.Engine, Engines()}, help: "transport: " + strings.Join(Engines(), " or ")},
 		{group: groupServe, name: "config", arg: "FILE", value: text{&c.File}, def: "none", noFile: true, help: "YAML file with the same names as these flags"},
 
-		{group: groupUsers, name: "db", arg: "SOURCE", value: database{&c.DB}, help: "sqlite:FILE, or sqlite::memory: to keep nothing"},
+		{group: groupUsers, name: "db", arg: "SOURCE", value: databaseSource(&c.DB), help: "sqlite:FILE; sqlite::memory: to keep nothing; mysql://USER:PASSWORD@HOST:PORT/NAME; or postgres://…"},
+		{group: groupUsers, name: "db-conns", arg: "N", value: count{&c.DBConns, 0, maxDBConns}, number: true, def: "4 a CPU, from 8 to 64", help: "connections to the database, all cells together; 0: as many as by default"},
+		{group: groupUsers, name: "redis", arg: "URL", value: redisSource(&c.Redis), def: "none", help: "redis://[USER:PASSWORD@]HOST:PORT[/DB]: the attributes, and a cache that instances share; empty: none"},
+		{group: groupUsers, name: "members", arg: "URL", value: memberSource(&c.Members), def: "the table members", help: "http://HOST:PORT of the member service; empty: the table members"},
 		{group: groupUsers, name: "demo", arg: "N", value: count{&c.Demo, 0, maxDemo}, number: true, help: "fill an empty database with N made-up users, and accept the token token123 for writes"},
 		{group: groupUsers, name: "tokens", arg: "FILE", value: text{&c.Tokens}, def: "none", help: "bearer tokens that may write, one a line, name:sha256hex; without it and -demo nobody may"},
 		{group: groupUsers, name: "l1-bytes", arg: "SIZE", value: size{&c.L1Bytes, minL1Bytes, 1 << 62}, help: "cap of the in-process cache of users, at least 1MiB"},
@@ -85,6 +89,9 @@ func (c *Config) settings() []*setting {
 		{group: groupLimits, name: "write-timeout", arg: "TIME", value: duration{&c.WriteTimeout, shortest, longest}, help: "for the client to read an answer"},
 		{group: groupLimits, name: "idle-timeout", arg: "TIME", value: duration{&c.IdleTimeout, shortest, longest}, help: "for the next request on a connection"},
 		{group: groupLimits, name: "request-timeout", arg: "TIME", value: duration{&c.RequestTimeout, shortest, longest}, help: "for a request that has to ask a source; X-Request-Timeout-Ms can only shorten it"},
+		{group: groupLimits, name: "db-timeout", arg: "TIME", value: duration{&c.DBTimeout, shortest, longest}, help: "for the database to answer one query"},
+		{group: groupLimits, name: "redis-timeout", arg: "TIME", value: duration{&c.RedisTimeout, shortest, longest}, help: "for Redis to answer"},
+		{group: groupLimits, name: "members-timeout", arg: "TIME", value: duration{&c.MembersTimeout, shortest, longest}, help: "for the member service to answer; then users go out without it"},
 		{group: groupLimits, name: "max-header-bytes", arg: "SIZE", value: size{&c.MaxHeaderBytes, minHeaderBytes, maxHeaderBytes}, help: "a longer request head is answered with 431; from 4KiB to 1MiB"},
 		{group: groupLimits, name: "max-conns", arg: "N", value: count{&c.MaxConns, 1, maxConns}, number: true, help: "connections that are served at once; further ones are refused"},
 
@@ -176,19 +183,40 @@ func orList(words []string) string {
 	return strings.Join(words[:n], ", ") + " or " + words[n]
 }
 
-// database is a data source name. Only its kind is checked here.
-type database struct{ v *string }
+// source is the name of a database or a service. Only its beginning is checked here.
+type source struct {
+	v        *string
+	want     string   // the forms, as a sentence shows them
+	prefixes []string // each has to be followed by something
+	optional bool
+}
 
-func (d database) String() string { return *d.v }
+func databaseSource(v *string) source {
+	return source{
+		v: v, want: "sqlite:FILE, sqlite::memory:, mysql://… or postgres://…",
+		prefixes: []string{"sqlite:", "mysql://", "postgres://", "postgresql://"},
+	}
+}
 
-func (d database) set(s string) error {
-	scheme, rest, found := strings.Cut(s, ":")
-	if scheme != "sqlite" || rest == "" {
+func redisSource(v *string) source {
+	return source{v: v, want: "redis://…, rediss://… or unix://…", prefixes: []string{"redis://", "rediss://", "unix://"}, optional: true}
+}
+
+func memberSource(v *string) source {
+	return source{v: v, want: "http://… or https://…", prefixes: []string{"http://", "https://"}, optional: true}
+}
+
+func (d source) String() string { return *d.v }
+
+func (d source) set(s string) error {
+	known := slices.ContainsFunc(d.prefixes, func(p string) bool { return strings.HasPrefix(s, p) && len(s) > len(p) })
+	if !known && !(s == "" && d.optional) {
 		// What follows the colon can hold a password.
+		scheme, _, found := strings.Cut(s, ":")
 		if found {
 			scheme += ":"
 		}
-		return fmt.Errorf("want sqlite:FILE or sqlite::memory:, got %q", scheme)
+		return fmt.Errorf("want %s, got %q", d.want, scheme)
 	}
 	*d.v = s
 	return nil
