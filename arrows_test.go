@@ -24,8 +24,13 @@ var arrows = map[string][]string{
 	"pinion/sysctl":         nil,
 	"pinion/internal/stats": nil,
 
-	"pinion/users":       {"pinion/codec", "pinion/internal/stats"},
-	"pinion/users/sqldb": {"pinion/users"},
+	"pinion/users":                      {"pinion/codec", "pinion/internal/stats"},
+	"pinion/users/sqldb":                {"pinion/users"},
+	"pinion/users/rediscache":           {"pinion/users", "pinion/internal/stats"},
+	"pinion/users/members":              {"pinion/users", "pinion/codec"},
+	"pinion/users/members/service":      {"pinion/users", "pinion/users/members", "pinion/codec"},
+	"pinion/users/members/memberserver": {"*"}, // a main
+	"pinion/internal/testserver":        nil,
 
 	"pinion/handlers": {
 		"pinion/codec", "pinion/ctxpool", "pinion/users",

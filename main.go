@@ -19,7 +19,6 @@ import (
 	"pinion/internal/cell"
 	"pinion/internal/config"
 	"pinion/internal/logsink"
-	"pinion/users/sqldb"
 )
 
 // version is stamped by make build.
@@ -70,6 +69,9 @@ func takeRole(cfg *config.Config, args []string, stdout io.Writer, sink *logsink
 	tokens, err := loadTokens(cfg)
 	if err != nil {
 		return cfg.Wrong("tokens", err)
+	}
+	if err := checkSources(cfg); err != nil {
+		return err
 	}
 	s := &server{cfg: cfg, log: log, sink: sink, tokens: tokens, accessLog: stdout}
 	if s.cell, err = cell.Inherited(); err != nil {

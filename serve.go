@@ -25,7 +25,6 @@ import (
 	"pinion/internal/stats"
 	"pinion/internal/transport"
 	"pinion/users"
-	"pinion/users/sqldb"
 )
 
 const logDroppedHelp = "Lines of the log that were lost: stderr did not take them."
@@ -43,7 +42,7 @@ type server struct {
 	stats     *stats.Registry
 	health    *health.State
 	lines     *accesslog.Log
-	db        *sqldb.DB
+	sources   sources
 	users     *users.Service
 	admin     *admin.Server
 	adminDone chan error
@@ -82,24 +81,28 @@ func (s *server) open(ctx context.Context) error {
 	if err := s.openAdmin(ctx); err != nil {
 		return err
 	}
-	var err error
-	if s.db, err = sqldb.Open(ctx, sqldb.Options{DSN: s.cfg.DB}); err != nil {
+	if err := s.sources.open(ctx, s.cfg, int(s.of()), s.stats, s.log); err != nil {
 		return err
 	}
-	if err := s.fill(ctx); err != nil {
+	if err := s.sources.fill(ctx, s.cfg.Demo, s.log); err != nil {
 		return err
 	}
 	c := users.Config{
-		Rows: s.db, Attributes: s.db, Members: s.db,
 		L1Bytes: int64(s.cfg.L1Bytes) / s.of(), Stats: s.stats, Log: s.log,
 		// Shorter than what a request has: a part that does not come in time is
 		// left out of an answer, rather than late with it.
 		LoadTimeout: s.cfg.RequestTimeout * 4 / 5,
+		Limits: users.Limits{
+			SQL:        users.SourceLimits{Timeout: s.cfg.DBTimeout},
+			Attributes: users.SourceLimits{Timeout: s.cfg.RedisTimeout},
+			Members:    users.SourceLimits{Timeout: s.cfg.MembersTimeout},
+			Shared:     users.SourceLimits{Timeout: s.cfg.RedisTimeout},
+		},
 	}
 	if s.cell != nil {
 		c.Announce = s.cell.Announce
 	}
-	s.users = users.NewService(c)
+	s.users = s.sources.join(c)
 	if s.cell != nil {
 		s.cell.OnRemoval(s.users.Forget)
 	}
@@ -243,29 +246,6 @@ func (s *server) openAdmin(ctx context.Context) error {
 	return nil
 }
 
-// fill makes demo users up if they were asked for and the database is empty.
-func (s *server) fill(ctx context.Context) error {
-	if s.cfg.Demo == 0 {
-		return nil
-	}
-	start, told := time.Now(), time.Now()
-	filled, err := s.db.Fill(ctx, s.cfg.Demo, func(done, total int) {
-		if time.Since(told) > time.Second {
-			told = time.Now()
-			s.log.Info("making users up", "done", done, "of", total)
-		}
-	})
-	switch {
-	case err != nil:
-		return err
-	case filled:
-		s.log.Info("users made up", "count", s.cfg.Demo, "took", time.Since(start).Round(time.Millisecond))
-	default:
-		s.log.Info("the database has users already; none were made up")
-	}
-	return nil
-}
-
 // serve answers requests until stop ends, then drains.
 func (s *server) serve(stop context.Context) error {
 	done := make(chan error, 1)
@@ -338,12 +318,7 @@ func (s *server) close() {
 	if s.admin != nil {
 		errs = append(errs, s.admin.Shutdown(ctx))
 	}
-	if s.users != nil {
-		s.users.Close()
-	}
-	if s.db != nil {
-		errs = append(errs, s.db.Close())
-	}
+	errs = append(errs, s.sources.close())
 	if err := errors.Join(errs...); err != nil {
 		s.log.Warn("closing", "error", err)
 	}
