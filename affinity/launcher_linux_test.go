@@ -39,7 +39,7 @@ func playLaunch(where Placement, args []string) error {
 	if err := child.Wait(); err != nil {
 		return err
 	}
-	l.Close()
+	defer l.Close() // its thread is among those looked at
 
 	fmt.Println("parent:", before)
 	own, found, err := stray(before)
@@ -223,6 +223,27 @@ func TestLauncherSerialises(t *testing.T) {
 	}
 }
 
+// playMainThread makes launchers where their goroutines run on the main
+// thread, unless they leave it: with GOMAXPROCS 1 and nothing else to run, a
+// new goroutine runs on the thread of the one that waits for it.
+func playMainThread() error {
+	allowed, err := Allowed()
+	if err != nil {
+		return err
+	}
+	main := func() bool { return syscall.Gettid() == os.Getpid() }
+	fmt.Println("main:", main())
+	here := make(chan bool)
+	go func() { here <- main() }()
+	fmt.Println("goroutine:", <-here)
+	l := NewLauncher()
+	defer l.Close()
+	return l.Do(Placement{CPUs: allowed}, func() error {
+		fmt.Println("launcher:", main())
+		return nil
+	})
+}
+
 // Allowed, which other goroutines may call at any time, is the main thread's
 // mask.
 func TestLauncherIsNotOnTheMainThread(t *testing.T) {
@@ -230,17 +251,71 @@ func TestLauncherIsNotOnTheMainThread(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 50 {
-		l := NewLauncher()
-		err := l.Do(Placement{CPUs: allowed}, func() error {
-			if tid := syscall.Gettid(); tid == os.Getpid() {
-				return fmt.Errorf("thread %d is the main thread", tid)
-			}
-			return nil
-		})
-		l.Close()
-		if err != nil {
-			t.Fatal(err)
+	got, err := process{
+		role: "main-thread", args: []string{allowed.String()}, env: []string{"GOMAXPROCS=1"},
+	}.run(t)
+	if err != nil {
+		t.Fatal(err, got)
+	}
+	if l := got["launcher"]; len(l) != 1 || l[0] != "false" {
+		t.Errorf("on the main thread: main %v, another goroutine %v, the launcher %v, want false",
+			got["main"], got["goroutine"], l)
+	}
+	t.Logf("on the main thread: main %v, another goroutine %v", got["main"], got["goroutine"])
+}
+
+// The kernel ignores CPUs it does not have, and those outside the cpuset.
+func TestPlaceReadsTheMaskBack(t *testing.T) {
+	allowed, err := Allowed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = onThread(func() error {
+		_, err := place(Placement{CPUs: allowed.Union(setOf(4096))})
+		var wrong *MaskError
+		if !errors.As(err, &wrong) || !wrong.Got.Equal(allowed) {
+			return fmt.Errorf("got %w, want a MaskError with %v", err, allowed)
 		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// A thread that failed half-way has what it had.
+func TestPlaceRestoresOnErrors(t *testing.T) {
+	cpu, _ := twoCPUs(t)
+	node := memoryNode(t)
+	err := onThread(func() error {
+		before, err := threadMask(0)
+		if err != nil {
+			return err
+		}
+		if _, err := place(Placement{CPUs: set(t, cpu), Memory: setOf(1023)}); err == nil {
+			return errors.New("node 1023 is no error")
+		}
+		if mask, err := threadMask(0); err != nil || !mask.Equal(before) {
+			return fmt.Errorf("mask %v, %w, was %v", mask, err, before)
+		}
+		restore, err := place(Placement{CPUs: set(t, cpu), Memory: set(t, node)})
+		if err != nil {
+			return err
+		}
+		if p, err := threadPolicy(); err != nil || !p.prefers(set(t, node)) {
+			return fmt.Errorf("policy %v, %w", p, err)
+		}
+		if err := restore(); err != nil {
+			return err
+		}
+		mask, errMask := threadMask(0)
+		policy, errPolicy := threadPolicy()
+		if errMask != nil || errPolicy != nil || !mask.Equal(before) || policy.mode != 0 {
+			return fmt.Errorf("mask %v, %w, policy %v, %w; was %v and the default", mask, errMask, policy, errPolicy, before)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }

@@ -63,6 +63,9 @@ func TestReexecSetsTheMemoryPolicy(t *testing.T) {
 		if len(got["start"]) != 2 {
 			t.Errorf("on CPUs %s: started %d times, want 2", cpus, len(got["start"]))
 		}
+		if g := got["guard"]; len(g) != 2 || g[0] != "" || g[1] != cpus+"@"+node {
+			t.Errorf("on CPUs %s: guards %q, want the placement in the second start", cpus, g)
+		}
 	}
 }
 

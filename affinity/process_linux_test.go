@@ -36,6 +36,10 @@ func TestMain(m *testing.M) {
 // play does what one role asks for and prints what the process then sees.
 func play(role string, args []string) error {
 	fmt.Println("start:", os.Getpid())
+	fmt.Println("guard:", os.Getenv(guardEnv))
+	if role == "main-thread" {
+		return playMainThread()
+	}
 	busyThreads(4) // before: must be moved, or end
 	where, err := parsePlacement(args[0])
 	if err != nil {
