@@ -41,37 +41,31 @@ func supervise(s *server, until func() (context.Context, func()), args []string)
 		Specs: specs(s.place.cells, lns, s.log), Args: args,
 		DrainTimeout: s.cfg.DrainDelay + s.cfg.DrainTimeout, Log: s.log, Stats: reg,
 	})
-	closeAdmin, err := openFleet(stop, s.cfg, cells, reg, s.log)
-	if err != nil {
-		return err
-	}
-	defer closeAdmin()
-	return cells.Run(stop)
-}
-
-// openFleet serves the private port for all cells until the function it returns is
-// called.
-func openFleet(ctx context.Context, cfg *config.Config, cells *cell.Supervisor, reg *stats.Registry, log *slog.Logger) (closePort func(), err error) {
-	if cfg.Admin == "" {
-		return func() {}, nil
+	if s.cfg.Admin == "" {
+		return cells.Run(stop)
 	}
 	port := admin.New(admin.Config{
-		Addr: cfg.Admin, Stats: reg, Version: version, Log: log,
+		Addr: s.cfg.Admin, Stats: reg, Version: version, Log: s.log,
 		Fleet: &admin.Fleet{Cells: func() []admin.CellStatus { return statusOf(cells) }, Dial: cells.Dial},
 	})
-	if err := port.Listen(ctx); err != nil {
-		return nil, err
+	if err := port.Listen(stop); err != nil {
+		return err
 	}
-	log.Info("private port open", "addr", port.Addr())
+	s.log.Info("private port open", "addr", port.Addr())
+	// Nobody can watch a server whose private port has failed: then it drains.
+	watched, end := context.WithCancel(stop)
 	served := make(chan error, 1)
-	go func() { served <- port.Serve() }()
-	return func() {
-		ctx, cancel := context.WithTimeout(context.Background(), lastWords)
-		defer cancel()
-		if err := errors.Join(port.Shutdown(ctx), <-served); err != nil {
-			log.Warn("closing", "error", err)
-		}
-	}, nil
+	go func() {
+		defer end()
+		served <- port.Serve()
+	}()
+	err = cells.Run(watched)
+	ctx, cancel := context.WithTimeout(context.Background(), lastWords)
+	defer cancel()
+	if err := port.Shutdown(ctx); err != nil {
+		s.log.Warn("closing", "error", err)
+	}
+	return errors.Join(err, <-served)
 }
 
 // statusOf puts what the supervisor knows in the words of the private port.
