@@ -348,5 +348,8 @@ func TestCellsThatCannotStart(t *testing.T) {
 		if !strings.Contains(p.stderr.String(), tc.line) {
 			t.Errorf("%q: no line %q:\n%s", tc.args, tc.line, p.stderr)
 		}
+		if n := strings.Count("\n"+p.stderr.String(), "\nserver: "); n != 1 {
+			t.Errorf("%q: %d lines say why, want 1:\n%s", tc.args, n, p.stderr)
+		}
 	}
 }

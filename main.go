@@ -111,16 +111,20 @@ func untilSignal() (stop context.Context, restore func()) {
 
 // fail tells err in one line and returns its exit status.
 func fail(stderr io.Writer, err error) int {
-	_, _ = fmt.Fprintln(stderr, "server:", config.OneLine(err.Error()))
 	var (
 		usage *config.UsageError
 		ended *cell.ExitError
 	)
-	switch {
-	case errors.As(err, &usage), errors.Is(err, sqldb.ErrUnsupported):
-		return exitUsage
-	case errors.As(err, &ended):
-		return ended.ExitCode()
+	status := exitFailure
+	if errors.As(err, &usage) || errors.Is(err, sqldb.ErrUnsupported) {
+		status = exitUsage
 	}
-	return exitFailure
+	if errors.As(err, &ended) {
+		status = ended.ExitCode()
+		if errors.Is(err, cell.ErrNeverReady) && ended.Status != nil && ended.Status.Exited() {
+			return status // the cell has said why
+		}
+	}
+	_, _ = fmt.Fprintln(stderr, "server:", config.OneLine(err.Error()))
+	return status
 }
