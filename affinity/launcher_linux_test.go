@@ -271,7 +271,7 @@ func TestPlaceReadsTheMaskBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = onThread(func() error {
-		_, err := place(Placement{CPUs: allowed.Union(setOf(4096))})
+		_, err := place(Placement{CPUs: allowed.Union(SetOf(4096))})
 		var wrong *MaskError
 		if !errors.As(err, &wrong) || !wrong.Got.Equal(allowed) {
 			return fmt.Errorf("got %w, want a MaskError with %v", err, allowed)
@@ -292,7 +292,7 @@ func TestPlaceRestoresOnErrors(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if _, err := place(Placement{CPUs: set(t, cpu), Memory: setOf(1023)}); err == nil {
+		if _, err := place(Placement{CPUs: set(t, cpu), Memory: SetOf(1023)}); err == nil {
 			return errors.New("node 1023 is no error")
 		}
 		if mask, err := threadMask(0); err != nil || !mask.Equal(before) {

@@ -109,7 +109,7 @@ func (s Steering) checkCPU(t *testing.T, program []unix.SockFilter, cpu int) {
 func onePerCPU(cpus Set) Steering {
 	var s Steering
 	for cpu := range cpus.All() {
-		s = append(s, Target{CPUs: setOf(cpu), First: len(s), Count: 1})
+		s = append(s, Target{CPUs: SetOf(cpu), First: len(s), Count: 1})
 	}
 	return s
 }
