@@ -121,7 +121,7 @@ func fail(stderr io.Writer, err error) int {
 	}
 	if errors.As(err, &ended) {
 		status = ended.ExitCode()
-		if errors.Is(err, cell.ErrNeverReady) && ended.Status != nil && ended.Status.Exited() {
+		if errors.Is(err, cell.ErrNeverReady) && ended.Status != nil && ended.Status.ExitCode() > 0 {
 			return status // the cell has said why
 		}
 	}
