@@ -39,7 +39,7 @@ func supervise(s *server, until func() (context.Context, func()), args []string)
 	steer(s.cfg.Steer, s.place, lns, reg, s.log)
 	cells := cell.New(cell.Config{
 		Specs: specs(s.place.cells, lns, s.log), Args: args,
-		DrainTimeout: s.cfg.DrainDelay + s.cfg.DrainTimeout, Log: s.log, Stats: reg,
+		DrainTimeout: s.cfg.DrainDelay + s.cfg.DrainTimeout + 2*lastWords, Log: s.log, Stats: reg,
 	})
 	if s.cfg.Admin == "" {
 		return cells.Run(stop)
