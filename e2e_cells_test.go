@@ -179,6 +179,37 @@ func cellKilled(t *testing.T, engine string) {
 	stop(t, p)
 }
 
+// TestFileEdited: a cell that is started again is the cell that it was, whatever has
+// become of the file of flags since.
+func TestFileEdited(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "pinion.yaml")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("access-log: all\nsteer: off\n")
+	p := startCells(t, "-config", file)
+	write("access-log: off\ndb: sqlite:other.db\n")
+	if err := syscall.Kill(p.cellPID(t, 1), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	p.stderr.wait(t, `(?s)msg="cell ended" cell=1.*msg="cell ready" cell=1`)
+	for range 40 {
+		if status, body := fresh(t, "GET", p.url+"/api/users/1", ""); status != 200 {
+			t.Fatalf("%d %s", status, body)
+		}
+	}
+	stop(t, p)
+	if n := strings.Count(p.stdout.String(), `"cell":1}`); n == 0 {
+		t.Error("cell 1 no longer writes an access log")
+	}
+	if _, err := os.Stat(filepath.Join(p.cmd.Dir, "other.db")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("another database: %v", err)
+	}
+}
+
 // TestSupervisorKilled: no cell outlives its supervisor, whatever ends that.
 func TestSupervisorKilled(t *testing.T) {
 	p := startCells(t)
@@ -321,6 +352,24 @@ func pings(t *testing.T, p *process, cell int) int {
 		t.Fatal(err)
 	}
 	return n
+}
+
+// TestNothingLeft: a start that fails late takes its socket file along.
+func TestNothingLeft(t *testing.T) {
+	needTwoCPUs(t)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+	p := launch(t, command(t, "-cells", "2", "-addr", "unix:public.sock", "-admin", taken.Addr().String()))
+	_ = p.wait()
+	if status := p.cmd.ProcessState.ExitCode(); status != 1 {
+		t.Errorf("exit status %d\n%s", status, p.stderr)
+	}
+	if _, err := os.Stat(filepath.Join(p.cmd.Dir, "public.sock")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the socket file is left behind: %v", err)
+	}
 }
 
 // TestCellsThatCannotStart end the whole server, with the status of a server that

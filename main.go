@@ -39,7 +39,15 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 	sink := logsink.New(stderr)
 	defer sink.Close(lastWords)
 	stderr = sink
-	cfg, err := config.Parse(args, environ, stdout)
+	member, err := cell.Inherited()
+	if err != nil {
+		return fail(stderr, err)
+	}
+	flags := args
+	if member != nil {
+		flags = nil // the supervisor has put all into the environment
+	}
+	cfg, err := config.Parse(flags, environ, stdout)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
@@ -56,7 +64,8 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 	case cfg.Command == config.Topology:
 		err = printTopology(&cfg, stdout, log)
 	default:
-		err = takeRole(&cfg, args, stdout, sink, log)
+		s := &server{cfg: &cfg, log: log, sink: sink, accessLog: stdout, cell: member}
+		err = s.takeRole(args)
 	}
 	if err != nil {
 		return fail(stderr, err)
@@ -66,28 +75,23 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 
 // takeRole makes this process what it has to be: one of several cells, their
 // supervisor, or all there is.
-func takeRole(cfg *config.Config, args []string, stdout io.Writer, sink *logsink.Writer, log *slog.Logger) error {
-	tokens, err := loadTokens(cfg)
-	if err != nil {
-		return cfg.Wrong("tokens", err)
-	}
-	s := &server{cfg: cfg, log: log, sink: sink, tokens: tokens, accessLog: stdout}
-	if s.cell, err = cell.Inherited(); err != nil {
-		return err
+func (s *server) takeRole(args []string) (err error) {
+	if s.tokens, err = loadTokens(s.cfg); err != nil {
+		return s.cfg.Wrong("tokens", err)
 	}
 	if s.cell != nil { // its CPUs and memory came with it, its warnings from the supervisor
-		s.log = log.With("cell", s.cell.Index())
+		s.log = s.log.With("cell", s.cell.Index())
 		decide(s.cell.Placement().CPUs, s.cell.Share(), s.log)
 		return s.run(untilSignal)
 	}
-	if s.place, err = newPlace(cfg, log); err != nil {
+	if s.place, err = newPlace(s.cfg, s.log); err != nil {
 		return err
 	}
-	if err := s.place.settle(log); err != nil {
-		return cfg.Wrong("cpus", err)
+	if err := s.place.settle(s.log); err != nil {
+		return s.cfg.Wrong("cpus", err)
 	}
-	for _, w := range cfg.Warnings {
-		log.Warn(w)
+	for _, w := range s.cfg.Warnings {
+		s.log.Warn(w)
 	}
 	if len(s.place.cells) > 1 {
 		return supervise(s, untilSignal, args)

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"os"
 	"runtime"
+	"slices"
 
 	"pinion/affinity"
 	"pinion/engine"
@@ -38,7 +40,10 @@ func supervise(s *server, until func() (context.Context, func()), args []string)
 	}
 	steer(s.cfg.Steer, s.place, lns, reg, s.log)
 	cells := cell.New(cell.Config{
-		Specs: specs(s.place.cells, lns, s.log), Args: args,
+		Specs: specs(s.place.cells, lns, s.log),
+		// The arguments are what ps shows. What counts is the environment: a file that
+		// was edited must not make a cell that is started again another one.
+		Args: args, Env: s.cfg.Environ(os.Environ()),
 		DrainTimeout: s.cfg.DrainDelay + s.cfg.DrainTimeout + 2*lastWords, Log: s.log, Stats: reg,
 	})
 	if s.cfg.Admin == "" {
@@ -49,6 +54,9 @@ func supervise(s *server, until func() (context.Context, func()), args []string)
 		Fleet: &admin.Fleet{Cells: func() []admin.CellStatus { return statusOf(cells) }, Dial: cells.Dial},
 	})
 	if err := port.Listen(stop); err != nil {
+		for _, ln := range slices.Concat(lns...) {
+			_ = ln.Close() // and removes the socket file
+		}
 		return err
 	}
 	s.log.Info("private port open", "addr", port.Addr())
