@@ -313,6 +313,18 @@ func TestReexecDoesNothingOnTheRightMask(t *testing.T) {
 	}
 }
 
+// As long as the file is the program's, its own path names it; the other cases need a
+// copy, and are those of TestReexecOfDeletedBinary and of package cell.
+func TestExecutable(t *testing.T) {
+	want, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Executable(); err != nil || got != want {
+		t.Errorf("Executable() = %q, %v, want %q", got, err, want)
+	}
+}
+
 // The path of a deleted binary starts nothing; /proc/self/exe still does.
 func TestReexecOfDeletedBinary(t *testing.T) {
 	_, cpu := twoCPUs(t)
