@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -179,6 +180,32 @@ func cellKilled(t *testing.T, engine string) {
 	stop(t, p)
 }
 
+// TestSignalToAll: a service manager signals every process, and some twice.
+func TestSignalToAll(t *testing.T) {
+	for name, order := range map[string][]int{
+		"supervisor first": {-1, 0, 1}, "cells first": {0, 1, -1}, "a cell twice": {1, 1, -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := startCells(t, "-drain-delay", "300ms")
+			for _, to := range order {
+				pid := p.cmd.Process.Pid
+				if to >= 0 {
+					pid = p.cellPID(t, to)
+				}
+				if err := syscall.Kill(pid, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
+					t.Fatal(err)
+				}
+			}
+			if err := p.wait(); err != nil {
+				t.Errorf("%v\n%s", err, p.stderr)
+			}
+			if n := strings.Count(p.stderr.String(), "msg=stopped"); n != 2 {
+				t.Errorf("%d cells were stopped in order, want 2\n%s", n, p.stderr)
+			}
+		})
+	}
+}
+
 // TestFileEdited: a cell that is started again is the cell that it was, whatever has
 // become of the file of flags since.
 func TestFileEdited(t *testing.T) {
@@ -189,15 +216,24 @@ func TestFileEdited(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write("access-log: all\nsteer: off\n")
+	tokens := filepath.Join(t.TempDir(), "tokens")
+	digest := sha256.Sum256([]byte("secret"))
+	if err := os.WriteFile(tokens, fmt.Appendf(nil, "ci:%x\n", digest), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	write("access-log: all\nsteer: off\ntokens: " + tokens + "\n")
 	p := startCells(t, "-config", file)
 	write("access-log: off\ndb: sqlite:other.db\n")
+	if err := os.Remove(tokens); err != nil {
+		t.Fatal(err)
+	}
 	if err := syscall.Kill(p.cellPID(t, 1), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	p.stderr.wait(t, `(?s)msg="cell ended" cell=1.*msg="cell ready" cell=1`)
 	for range 40 {
-		if status, body := fresh(t, "GET", p.url+"/api/users/1", ""); status != 200 {
+		status, body := fresh(t, "PATCH", p.url+"/api/users/1", `{"name":"x"}`, jsonType, "Authorization: Bearer secret")
+		if status != 200 {
 			t.Fatalf("%d %s", status, body)
 		}
 	}
@@ -281,6 +317,16 @@ func TestCellsOnOneSocket(t *testing.T) {
 			t.Error(resp.Status)
 		}
 	}
+	// The file is the supervisor's: a cell that ends leaves it.
+	if err := syscall.Kill(p.cellPID(t, 0), syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	p.stderr.wait(t, `(?s)msg="cell ended" cell=0.*msg="cell ready" cell=0`)
+	resp, err := client.Get("http://pinion/api/users/5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
 	stop(t, p)
 	for _, name := range []string{"public.sock", "admin.sock"} {
 		if _, err := os.Stat(filepath.Join(cmd.Dir, name)); !errors.Is(err, os.ErrNotExist) {

@@ -82,7 +82,7 @@ func (s *server) takeRole(args []string) (err error) {
 	if s.cell != nil { // its CPUs and memory came with it, its warnings from the supervisor
 		s.log = s.log.With("cell", s.cell.Index())
 		decide(s.cell.Placement().CPUs, s.cell.Share(), s.log)
-		return s.run(untilSignal)
+		return s.run(untilFirstSignal)
 	}
 	if s.place, err = newPlace(s.cfg, s.log); err != nil {
 		return err
@@ -99,18 +99,24 @@ func (s *server) takeRole(args []string) (err error) {
 	return s.run(untilSignal)
 }
 
-// untilSignal returns a context that ends with the first SIGTERM, SIGINT or
-// SIGHUP, which begins the drain; from then on signals have their ordinary
-// effect, so that a second one ends the process. Under nohup(1), SIGHUP stays
-// ignored.
+// untilSignal is untilFirstSignal for a process that answers to nobody: after the
+// first signal they have their ordinary effect again, so that a second one ends it.
 func untilSignal() (stop context.Context, restore func()) {
+	stop, restore = untilFirstSignal()
+	context.AfterFunc(stop, restore)
+	return stop, restore
+}
+
+// untilFirstSignal returns a context that ends with the first SIGTERM, SIGINT or
+// SIGHUP, which begins the drain. More of them do nothing: an operator who signals
+// all processes at once signals each cell, and so does its supervisor. Under
+// nohup(1), SIGHUP stays ignored.
+func untilFirstSignal() (stop context.Context, restore func()) {
 	signals := []os.Signal{syscall.SIGTERM, os.Interrupt}
 	if !signal.Ignored(syscall.SIGHUP) {
 		signals = append(signals, syscall.SIGHUP)
 	}
-	stop, restore = signal.NotifyContext(context.Background(), signals...)
-	context.AfterFunc(stop, restore)
-	return stop, restore
+	return signal.NotifyContext(context.Background(), signals...)
 }
 
 // fail tells err in one line and returns its exit status.

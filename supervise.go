@@ -3,11 +3,14 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"os"
+	"os/signal"
 	"runtime"
 	"slices"
+	"syscall"
 
 	"pinion/affinity"
 	"pinion/engine"
@@ -39,6 +42,15 @@ func supervise(s *server, until func() (context.Context, func()), args []string)
 		return err
 	}
 	steer(s.cfg.Steer, s.place, lns, reg, s.log)
+	tokens, err := holdTokens(s.cfg)
+	if err != nil {
+		return err
+	}
+	if tokens != nil {
+		defer tokens.Close() //nolint:errcheck // it has no name any more
+	}
+	// Cells are no foreground job, but may write to the terminal like one.
+	signal.Ignore(syscall.SIGTTOU)
 	cells := cell.New(cell.Config{
 		Specs: specs(s.place.cells, lns, s.log),
 		// The arguments are what ps shows. What counts is the environment: a file that
@@ -74,6 +86,30 @@ func supervise(s *server, until func() (context.Context, func()), args []string)
 		s.log.Warn("closing", "error", err)
 	}
 	return errors.Join(err, <-served)
+}
+
+// holdTokens copies the file of tokens to one without a name, and has the cells read
+// that: one that is started again must know the tokens that the others know. The
+// result is nil without a file; the copy is there until it is closed.
+func holdTokens(cfg *config.Config) (*os.File, error) {
+	if cfg.Tokens == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(cfg.Tokens)
+	if err != nil {
+		return nil, cfg.Wrong("tokens", err)
+	}
+	f, err := os.CreateTemp("", "pinion-tokens-")
+	if err != nil {
+		return nil, fmt.Errorf("copy the tokens for the cells: %w", err)
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, os.Remove(f.Name())); err != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("copy the tokens for the cells: %w", err)
+	}
+	cfg.Tokens = fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), f.Fd())
+	return f, nil
 }
 
 // statusOf puts what the supervisor knows in the words of the private port.
