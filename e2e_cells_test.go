@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -179,6 +180,72 @@ func cellKilled(t *testing.T, engine string) {
 	stop(t, p)
 }
 
+// TestSignalToAll: a service manager signals every process, and some twice.
+func TestSignalToAll(t *testing.T) {
+	for name, order := range map[string][]int{
+		"supervisor first": {-1, 0, 1}, "cells first": {0, 1, -1}, "a cell twice": {1, 1, -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := startCells(t, "-drain-delay", "300ms")
+			for _, to := range order {
+				pid := p.cmd.Process.Pid
+				if to >= 0 {
+					pid = p.cellPID(t, to)
+				}
+				if err := syscall.Kill(pid, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
+					t.Fatal(err)
+				}
+			}
+			if err := p.wait(); err != nil {
+				t.Errorf("%v\n%s", err, p.stderr)
+			}
+			if n := strings.Count(p.stderr.String(), "msg=stopped"); n != 2 {
+				t.Errorf("%d cells were stopped in order, want 2\n%s", n, p.stderr)
+			}
+		})
+	}
+}
+
+// TestFileEdited: a cell that is started again is the cell that it was, whatever has
+// become of the file of flags since.
+func TestFileEdited(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "pinion.yaml")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tokens := filepath.Join(t.TempDir(), "tokens")
+	digest := sha256.Sum256([]byte("secret"))
+	if err := os.WriteFile(tokens, fmt.Appendf(nil, "ci:%x\n", digest), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	write("access-log: all\nsteer: off\ntokens: " + tokens + "\n")
+	p := startCells(t, "-config", file)
+	write("access-log: off\ndb: sqlite:other.db\n")
+	if err := os.Remove(tokens); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(p.cellPID(t, 1), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	p.stderr.wait(t, `(?s)msg="cell ended" cell=1.*msg="cell ready" cell=1`)
+	for range 40 {
+		status, body := fresh(t, "PATCH", p.url+"/api/users/1", `{"name":"x"}`, jsonType, "Authorization: Bearer secret")
+		if status != 200 {
+			t.Fatalf("%d %s", status, body)
+		}
+	}
+	stop(t, p)
+	if n := strings.Count(p.stdout.String(), `"cell":1}`); n == 0 {
+		t.Error("cell 1 no longer writes an access log")
+	}
+	if _, err := os.Stat(filepath.Join(p.cmd.Dir, "other.db")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("another database: %v", err)
+	}
+}
+
 // TestSupervisorKilled: no cell outlives its supervisor, whatever ends that.
 func TestSupervisorKilled(t *testing.T) {
 	p := startCells(t)
@@ -250,6 +317,16 @@ func TestCellsOnOneSocket(t *testing.T) {
 			t.Error(resp.Status)
 		}
 	}
+	// The file is the supervisor's: a cell that ends leaves it.
+	if err := syscall.Kill(p.cellPID(t, 0), syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	p.stderr.wait(t, `(?s)msg="cell ended" cell=0.*msg="cell ready" cell=0`)
+	resp, err := client.Get("http://pinion/api/users/5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
 	stop(t, p)
 	for _, name := range []string{"public.sock", "admin.sock"} {
 		if _, err := os.Stat(filepath.Join(cmd.Dir, name)); !errors.Is(err, os.ErrNotExist) {
@@ -323,6 +400,24 @@ func pings(t *testing.T, p *process, cell int) int {
 	return n
 }
 
+// TestNothingLeft: a start that fails late takes its socket file along.
+func TestNothingLeft(t *testing.T) {
+	needTwoCPUs(t)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+	p := launch(t, command(t, "-cells", "2", "-addr", "unix:public.sock", "-admin", taken.Addr().String()))
+	_ = p.wait()
+	if status := p.cmd.ProcessState.ExitCode(); status != 1 {
+		t.Errorf("exit status %d\n%s", status, p.stderr)
+	}
+	if _, err := os.Stat(filepath.Join(p.cmd.Dir, "public.sock")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the socket file is left behind: %v", err)
+	}
+}
+
 // TestCellsThatCannotStart end the whole server, with the status of a server that
 // is one process.
 func TestCellsThatCannotStart(t *testing.T) {
@@ -347,6 +442,9 @@ func TestCellsThatCannotStart(t *testing.T) {
 		}
 		if !strings.Contains(p.stderr.String(), tc.line) {
 			t.Errorf("%q: no line %q:\n%s", tc.args, tc.line, p.stderr)
+		}
+		if n := strings.Count("\n"+p.stderr.String(), "\nserver: "); n != 1 {
+			t.Errorf("%q: %d lines say why, want 1:\n%s", tc.args, n, p.stderr)
 		}
 	}
 }

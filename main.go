@@ -38,7 +38,15 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 	sink := logsink.New(stderr)
 	defer sink.Close(lastWords)
 	stderr = sink
-	cfg, err := config.Parse(args, environ, stdout)
+	member, err := cell.Inherited()
+	if err != nil {
+		return fail(stderr, err)
+	}
+	flags := args
+	if member != nil {
+		flags = nil // the supervisor has put all into the environment
+	}
+	cfg, err := config.Parse(flags, environ, stdout)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
@@ -55,7 +63,8 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 	case cfg.Command == config.Topology:
 		err = printTopology(&cfg, stdout, log)
 	default:
-		err = takeRole(&cfg, args, stdout, sink, log)
+		s := &server{cfg: &cfg, log: log, sink: sink, accessLog: stdout, cell: member}
+		err = s.takeRole(args)
 	}
 	if err != nil {
 		return fail(stderr, err)
@@ -65,31 +74,26 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 
 // takeRole makes this process what it has to be: one of several cells, their
 // supervisor, or all there is.
-func takeRole(cfg *config.Config, args []string, stdout io.Writer, sink *logsink.Writer, log *slog.Logger) error {
-	tokens, err := loadTokens(cfg)
-	if err != nil {
-		return cfg.Wrong("tokens", err)
+func (s *server) takeRole(args []string) (err error) {
+	if s.tokens, err = loadTokens(s.cfg); err != nil {
+		return s.cfg.Wrong("tokens", err)
 	}
-	if err := checkSources(cfg); err != nil {
-		return err
-	}
-	s := &server{cfg: cfg, log: log, sink: sink, tokens: tokens, accessLog: stdout}
-	if s.cell, err = cell.Inherited(); err != nil {
+	if err := checkSources(s.cfg); err != nil {
 		return err
 	}
 	if s.cell != nil { // its CPUs and memory came with it, its warnings from the supervisor
-		s.log = log.With("cell", s.cell.Index())
+		s.log = s.log.With("cell", s.cell.Index())
 		decide(s.cell.Placement().CPUs, s.cell.Share(), s.log)
-		return s.run(untilSignal)
+		return s.run(untilFirstSignal)
 	}
-	if s.place, err = newPlace(cfg, log); err != nil {
+	if s.place, err = newPlace(s.cfg, s.log); err != nil {
 		return err
 	}
-	if err := s.place.settle(log); err != nil {
-		return cfg.Wrong("cpus", err)
+	if err := s.place.settle(s.log); err != nil {
+		return s.cfg.Wrong("cpus", err)
 	}
-	for _, w := range cfg.Warnings {
-		log.Warn(w)
+	for _, w := range s.cfg.Warnings {
+		s.log.Warn(w)
 	}
 	if len(s.place.cells) > 1 {
 		return supervise(s, untilSignal, args)
@@ -97,32 +101,42 @@ func takeRole(cfg *config.Config, args []string, stdout io.Writer, sink *logsink
 	return s.run(untilSignal)
 }
 
-// untilSignal returns a context that ends with the first SIGTERM, SIGINT or
-// SIGHUP, which begins the drain; from then on signals have their ordinary
-// effect, so that a second one ends the process. Under nohup(1), SIGHUP stays
-// ignored.
+// untilSignal is untilFirstSignal for a process that answers to nobody: after the
+// first signal they have their ordinary effect again, so that a second one ends it.
 func untilSignal() (stop context.Context, restore func()) {
-	signals := []os.Signal{syscall.SIGTERM, os.Interrupt}
-	if !signal.Ignored(syscall.SIGHUP) {
-		signals = append(signals, syscall.SIGHUP)
-	}
-	stop, restore = signal.NotifyContext(context.Background(), signals...)
+	stop, restore = untilFirstSignal()
 	context.AfterFunc(stop, restore)
 	return stop, restore
 }
 
+// untilFirstSignal returns a context that ends with the first SIGTERM, SIGINT or
+// SIGHUP, which begins the drain. More of them do nothing: an operator who signals
+// all processes at once signals each cell, and so does its supervisor. Under
+// nohup(1), SIGHUP stays ignored.
+func untilFirstSignal() (stop context.Context, restore func()) {
+	signals := []os.Signal{syscall.SIGTERM, os.Interrupt}
+	if !signal.Ignored(syscall.SIGHUP) {
+		signals = append(signals, syscall.SIGHUP)
+	}
+	return signal.NotifyContext(context.Background(), signals...)
+}
+
 // fail tells err in one line and returns its exit status.
 func fail(stderr io.Writer, err error) int {
-	_, _ = fmt.Fprintln(stderr, "server:", config.OneLine(err.Error()))
 	var (
 		usage *config.UsageError
 		ended *cell.ExitError
 	)
-	switch {
-	case errors.As(err, &usage), errors.Is(err, sqldb.ErrUnsupported):
-		return exitUsage
-	case errors.As(err, &ended):
-		return ended.ExitCode()
+	status := exitFailure
+	if errors.As(err, &usage) || errors.Is(err, sqldb.ErrUnsupported) {
+		status = exitUsage
 	}
-	return exitFailure
+	if errors.As(err, &ended) {
+		status = ended.ExitCode()
+		if errors.Is(err, cell.ErrNeverReady) && ended.Status != nil && ended.Status.ExitCode() > 0 {
+			return status // the cell has said why
+		}
+	}
+	_, _ = fmt.Fprintln(stderr, "server:", config.OneLine(err.Error()))
+	return status
 }

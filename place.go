@@ -67,12 +67,10 @@ func (p *place) unpinned(cfg *config.Config) (*place, error) {
 // starting it again with both, and sizes GOMAXPROCS after them and the cgroup's
 // quota.
 func (p *place) settle(log *slog.Logger) error {
-	if len(p.machine.Nodes) > 1 {
-		if err := affinity.MemoryPolicy(); err != nil {
-			log.Warn("memory comes from any NUMA node", "error", err)
-			for i := range p.cells {
-				p.cells[i].Memory = affinity.Set{}
-			}
+	for i := range p.cells {
+		if err := affinity.MemoryPolicy(p.cells[i].Memory); err != nil {
+			log.Warn("memory comes from any NUMA node", "cell", i, "error", err)
+			p.cells[i].Memory = affinity.Set{}
 		}
 	}
 	where := affinity.Placement{CPUs: p.cpus}

@@ -173,8 +173,8 @@ func (s *server) openTransport() error {
 		Handler: api.Serve, ErrorHandler: api.ServeError, Overload: api.Overload,
 		ReadTimeout: s.cfg.ReadTimeout, WriteTimeout: s.cfg.WriteTimeout, IdleTimeout: s.cfg.IdleTimeout,
 		MaxHeaderBytes: int(s.cfg.MaxHeaderBytes), MaxBodyBytes: handlers.MaxBodyBytes,
-		MaxConns: max(1, s.cfg.MaxConns/int(s.of())),
-		Stats:    s.stats, Logger: s.log,
+		MaxConns: max(1, s.cfg.MaxConns/int(s.of())), KeepSocketFile: s.cell != nil,
+		Stats: s.stats, Logger: s.log,
 	}
 	if s.cfg.Engine == config.EngineLoop {
 		s.transport = transport.NewLoop(c, s.loops())

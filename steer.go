@@ -72,29 +72,40 @@ func steeringByCPU(cells []affinity.Cell, lns [][]net.Listener) (targets affinit
 	return targets
 }
 
-// steeringByNode gives each cell its own CPUs, and those of its nodes that no cell
-// has: a packet that another process's CPU took is near it all the same.
+// steeringByNode gives each cell its own CPUs. Those of a node that no cell has are
+// for all cells on that node: a packet that such a CPU took is near them all the same.
 func steeringByNode(p *place, lns [][]net.Listener) (targets affinity.Steering) {
-	var free affinity.Set
-	for _, node := range p.machine.Nodes {
-		free = free.Union(node.CPUs)
-	}
-	for _, cell := range p.cells {
-		free = free.Difference(cell.CPUs)
-	}
-	first := 0
+	var taken affinity.Set
+	first := make([]int, len(p.cells)+1) // listener of each cell, and the end
 	for i, cell := range p.cells {
-		cpus := cell.CPUs
-		for _, node := range p.machine.Nodes {
-			if cell.Nodes.Contains(node.ID) {
-				cpus = cpus.Union(node.CPUs.Intersect(free))
-				free = free.Difference(node.CPUs)
-			}
+		first[i+1] = first[i] + len(lns[i])
+		targets = append(targets, affinity.Target{CPUs: cell.CPUs, First: first[i], Count: len(lns[i])})
+		taken = taken.Union(cell.CPUs)
+	}
+	for _, node := range p.machine.Nodes {
+		free := node.CPUs.Difference(taken)
+		lo, hi := cellsOn(p.cells, node.ID)
+		if free.Empty() || lo == hi {
+			continue
 		}
-		targets = append(targets, affinity.Target{CPUs: cpus, First: first, Count: len(lns[i])})
-		first += len(lns[i])
+		targets = append(targets, affinity.Target{CPUs: free, First: first[lo], Count: first[hi] - first[lo]})
 	}
 	return targets
+}
+
+// cellsOn returns the range of the cells that have CPUs of a node; a plan has them
+// side by side.
+func cellsOn(cells []affinity.Cell, node int) (lo, hi int) {
+	for i, cell := range cells {
+		if !cell.Nodes.Contains(node) {
+			continue
+		}
+		if lo == hi {
+			lo = i
+		}
+		hi = i + 1
+	}
+	return lo, hi
 }
 
 func tcp(ln net.Listener) bool {

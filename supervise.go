@@ -3,9 +3,14 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
+	"os"
+	"os/signal"
 	"runtime"
+	"slices"
+	"syscall"
 
 	"pinion/affinity"
 	"pinion/engine"
@@ -37,41 +42,74 @@ func supervise(s *server, until func() (context.Context, func()), args []string)
 		return err
 	}
 	steer(s.cfg.Steer, s.place, lns, reg, s.log)
-	cells := cell.New(cell.Config{
-		Specs: specs(s.place.cells, lns, s.log), Args: args,
-		DrainTimeout: s.cfg.DrainDelay + s.cfg.DrainTimeout, Log: s.log, Stats: reg,
-	})
-	closeAdmin, err := openFleet(stop, s.cfg, cells, reg, s.log)
+	tokens, err := holdTokens(s.cfg)
 	if err != nil {
 		return err
 	}
-	defer closeAdmin()
-	return cells.Run(stop)
-}
-
-// openFleet serves the private port for all cells until the function it returns is
-// called.
-func openFleet(ctx context.Context, cfg *config.Config, cells *cell.Supervisor, reg *stats.Registry, log *slog.Logger) (closePort func(), err error) {
-	if cfg.Admin == "" {
-		return func() {}, nil
+	if tokens != nil {
+		defer tokens.Close() //nolint:errcheck // it has no name any more
+	}
+	// Cells are no foreground job, but may write to the terminal like one.
+	signal.Ignore(syscall.SIGTTOU)
+	cells := cell.New(cell.Config{
+		Specs: specs(s.place.cells, lns, s.log),
+		// The arguments are what ps shows. What counts is the environment: a file that
+		// was edited must not make a cell that is started again another one.
+		Args: args, Env: s.cfg.Environ(os.Environ()),
+		DrainTimeout: s.cfg.DrainDelay + s.cfg.DrainTimeout + 2*lastWords, Log: s.log, Stats: reg,
+	})
+	if s.cfg.Admin == "" {
+		return cells.Run(stop)
 	}
 	port := admin.New(admin.Config{
-		Addr: cfg.Admin, Stats: reg, Version: version, Log: log,
+		Addr: s.cfg.Admin, Stats: reg, Version: version, Log: s.log,
 		Fleet: &admin.Fleet{Cells: func() []admin.CellStatus { return statusOf(cells) }, Dial: cells.Dial},
 	})
-	if err := port.Listen(ctx); err != nil {
-		return nil, err
-	}
-	log.Info("private port open", "addr", port.Addr())
-	served := make(chan error, 1)
-	go func() { served <- port.Serve() }()
-	return func() {
-		ctx, cancel := context.WithTimeout(context.Background(), lastWords)
-		defer cancel()
-		if err := errors.Join(port.Shutdown(ctx), <-served); err != nil {
-			log.Warn("closing", "error", err)
+	if err := port.Listen(stop); err != nil {
+		for _, ln := range slices.Concat(lns...) {
+			_ = ln.Close() // and removes the socket file
 		}
-	}, nil
+		return err
+	}
+	s.log.Info("private port open", "addr", port.Addr())
+	// Nobody can watch a server whose private port has failed: then it drains.
+	watched, end := context.WithCancel(stop)
+	served := make(chan error, 1)
+	go func() {
+		defer end()
+		served <- port.Serve()
+	}()
+	err = cells.Run(watched)
+	ctx, cancel := context.WithTimeout(context.Background(), lastWords)
+	defer cancel()
+	if err := port.Shutdown(ctx); err != nil {
+		s.log.Warn("closing", "error", err)
+	}
+	return errors.Join(err, <-served)
+}
+
+// holdTokens copies the file of tokens to one without a name, and has the cells read
+// that: one that is started again must know the tokens that the others know. The
+// result is nil without a file; the copy is there until it is closed.
+func holdTokens(cfg *config.Config) (*os.File, error) {
+	if cfg.Tokens == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(cfg.Tokens)
+	if err != nil {
+		return nil, cfg.Wrong("tokens", err)
+	}
+	f, err := os.CreateTemp("", "pinion-tokens-")
+	if err != nil {
+		return nil, fmt.Errorf("copy the tokens for the cells: %w", err)
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, os.Remove(f.Name())); err != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("copy the tokens for the cells: %w", err)
+	}
+	cfg.Tokens = fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), f.Fd())
+	return f, nil
 }
 
 // statusOf puts what the supervisor knows in the words of the private port.

@@ -5,6 +5,7 @@ package affinity
 import (
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"syscall"
 )
@@ -18,8 +19,13 @@ func Pin(s Set) error { return unsupported("pin to CPUs " + s.String()) }
 // Reexec needs Linux; the error wraps [errors.ErrUnsupported].
 func Reexec(p Placement) error { return unsupported("restart on CPUs " + p.String()) }
 
+// Executable returns what [os.Executable] does.
+func Executable() (string, error) { return os.Executable() }
+
 // MemoryPolicy needs Linux; the error wraps [errors.ErrUnsupported].
-func MemoryPolicy() error { return unsupported("set a memory policy") }
+func MemoryPolicy(nodes Set) error {
+	return unsupported("prefer memory of nodes " + nodes.String())
+}
 
 func onMainThread() bool { return false }
 

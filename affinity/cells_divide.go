@@ -20,7 +20,7 @@ func (t *Topology) divide(parts []part, n int) []part {
 	}
 	var single []Set
 	for cpu := range all.All() {
-		single = append(single, setOf(cpu))
+		single = append(single, SetOf(cpu))
 	}
 	// What a level does not know of is one L3 domain, and cores of one CPU.
 	levels := []level{

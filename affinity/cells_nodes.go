@@ -21,7 +21,7 @@ func (t *Topology) nodesOf(cpus Set) []part {
 		rest = rest.Difference(own)
 		parts = append(parts, part{
 			cpus:  own,
-			nodes: setOf(n.ID),
+			nodes: SetOf(n.ID),
 			why:   fmt.Sprintf("the CPUs on node %d", n.ID),
 		})
 	}
@@ -127,11 +127,5 @@ func (t *Topology) memory(nodes Set) (memory Set, from string) {
 	case best != own:
 		from = fmt.Sprintf(", memory from node %d, the nearest that has some for it", best)
 	}
-	return setOf(best), from
-}
-
-func setOf(n int) Set {
-	var s Set
-	s.addRange(n, n)
-	return s
+	return SetOf(best), from
 }

@@ -98,6 +98,11 @@ func TestPlan(t *testing.T) {
 	none := machine(t, "0-3", "4-7")
 	none.Nodes[0].MemoryBytes, none.Nodes[1].MemoryBytes = 0, 0
 	overlap := machine(t, "0-5", "4-7")
+	// Distances that one side tells wrongly, and a chain of near nodes.
+	oneWay := machine(t, "0-3", "4-7", "8-11").
+		apart([]int{10, 40, 20}, []int{12, 10, 20}, []int{20, 20, 10})
+	chain := machine(t, "0-3", "4-7", "8-9", "10-13").
+		apart([]int{10, 11, 40, 40}, []int{11, 10, 12, 40}, []int{40, 12, 10, 14}, []int{40, 40, 14, 10})
 	bare := &Topology{}
 
 	for _, tt := range []struct {
@@ -123,6 +128,8 @@ func TestPlan(t *testing.T) {
 		{"four nodes, 2: nearest", "0-15", "2", four, "0-3,8-11 x8; 4-7,12-15 x8"},
 		{"four nodes, 3: nearest", "0-15", "3", four, "0-3,8-11 x8; 4-7@1 x4; 12-15@3 x4"},
 		{"four nodes, three touched", "0-11", "2", four, "0-3,8-11 x8; 4-7@1 x4"},
+		{"the larger distance counts", "0-11", "2", oneWay, "0-3,8-11 x8; 4-7@1 x4"},
+		{"near to each, not to one of them", "0-13", "2", chain, "0-7 x8; 8-13 x6"},
 		{"four equal nodes, 2", "0-15", "2", equal, "0-7 x8; 8-15 x8"},
 
 		{"quota above the nodes", "0-7", "auto", machine(t, "0-3", "4-7").limit(6), "0-3@0 x3; 4-7@1 x3"},

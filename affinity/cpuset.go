@@ -1,6 +1,9 @@
 package affinity
 
-import "path"
+import (
+	"path"
+	"strings"
+)
 
 // cpuset is what a cgroup leaves of the CPUs and memory nodes.
 type cpuset struct {
@@ -62,4 +65,32 @@ func (r *treeReader) nearest(g cgroup, files []cpusetFile) (s Set, effective boo
 		}
 	}
 	return Set{}, false
+}
+
+// memories returns the memory nodes that the kernel lets this process have:
+// Mems_allowed_list of proc_pid_status(5), which is there without any cgroup file
+// in sight. granted is what those tell, which may be more than is in force.
+func (r *treeReader) memories(granted Set) Set {
+	const file = "/proc/self/status"
+	text, _ := r.text(file)
+	for line := range strings.Lines(text) {
+		list, ok := strings.CutPrefix(line, "Mems_allowed_list:")
+		if !ok {
+			continue
+		}
+		told, err := ParseSet(strings.TrimSpace(list))
+		switch both := told.Intersect(granted); {
+		case err != nil:
+			r.malformed(file, "a list of memory nodes", strings.TrimSpace(list))
+		case told.Empty():
+		case granted.Empty():
+			return told
+		case both.Empty():
+			r.note("taken as the memory nodes, though the cpuset has %v: those of %s, %v", granted, file, told)
+			return told
+		default:
+			return both
+		}
+	}
+	return granted
 }

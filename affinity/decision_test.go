@@ -66,6 +66,7 @@ func TestDecideShare(t *testing.T) {
 		procs        int
 	}{
 		{6, 1. / 3, 2},
+		{22, 15. / 22, 15}, // 14.999999999999998
 		{2.5, 0.4, 1},
 		{3, 2. / 3, 2},
 		{7, 3. / 7, 3},
@@ -74,15 +75,15 @@ func TestDecideShare(t *testing.T) {
 		{1.5, 0.5, 1},
 		{100, 0.0001, 1},
 		{16, 0.5, 8},
-		{20, 0.5, 8}, // more than there are CPUs
-		{0, 0.5, 8},  // no quota
-		{4, 0, 4},    // no share
+		{80, 0.5, 32}, // more than there are CPUs
+		{0, 0.5, 32},  // no quota
+		{4, 0, 4},     // no share
 		{4, -1, 4},
 		{4, 2, 4},
 		{4, math.NaN(), 4},
 		{4, math.Inf(1), 4},
 	} {
-		d := Decision{CPUs: set(t, "0-7"), Quota: tt.quota, QuotaFrom: "cpu.max", Share: tt.share}
+		d := Decision{CPUs: set(t, "0-31"), Quota: tt.quota, QuotaFrom: "cpu.max", Share: tt.share}
 		d.decide("")
 		if d.GOMAXPROCS != tt.procs {
 			t.Errorf("%v of %v: GOMAXPROCS %d, want %d (%s)", tt.share, tt.quota, d.GOMAXPROCS, tt.procs, d.Reason)

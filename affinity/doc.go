@@ -22,7 +22,8 @@
 //     cell, which sets GOMAXPROCS from these and the cgroup's quota, and
 //     returns a [Decision] to log.
 //
-// Where [MemoryPolicy] returns an error, memory is left out of the placement.
+// Where [MemoryPolicy] returns an error for the memory of a placement, the
+// placement goes without.
 //
 // # Lifecycle inside another program
 //
@@ -36,7 +37,10 @@
 //   - calls [Apply] if GOMAXPROCS is its to set, or [Decide] to learn how
 //     many event loops are right;
 //   - may attach a [Steering] to its own SO_REUSEPORT listeners, which
-//     concerns nobody else's, and [Detach] it.
+//     concerns nobody else's. It can [Detach] it as long as one of them is
+//     open, to go on with the kernel's hash when the CPUs or the listeners
+//     are no longer those it was made for. A server that steers until its end
+//     need not.
 //
 // # Caveats of masks
 //
@@ -99,5 +103,6 @@
 // CPU sets and lists, topologies, plans and limits work everywhere, as far as
 // there is anything to read. [Allowed], [Pin], [Reexec], [MemoryPolicy],
 // [Launcher.Do], [Steering.Attach] and [Detach] need Linux; elsewhere they
-// return an error that wraps [errors.ErrUnsupported].
+// return an error that wraps [errors.ErrUnsupported]. [Executable] is
+// [os.Executable] there.
 package affinity

@@ -26,7 +26,7 @@ func playLaunch(where Placement, args []string) error {
 	if len(args) > 1 {
 		role = args[1]
 	}
-	child := exec.Command(executable(), where.String())
+	child := exec.Command(os.Args[0], where.String())
 	child.Env = append(os.Environ(), roleEnv+"="+role)
 	child.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	child.Stdout = os.Stdout // itself: a pipe would be copied by a goroutine
@@ -39,7 +39,7 @@ func playLaunch(where Placement, args []string) error {
 	if err := child.Wait(); err != nil {
 		return err
 	}
-	l.Close()
+	defer l.Close() // its thread is among those looked at
 
 	fmt.Println("parent:", before)
 	own, found, err := stray(before)
@@ -104,7 +104,7 @@ func TestLauncherPlacesMemory(t *testing.T) {
 // outlive idle times of its parent, and must not outlive its parent.
 func TestLauncherThreadLivesAsLongAsTheProcess(t *testing.T) {
 	_, cpu := twoCPUs(t)
-	parent := exec.Command(executable(), cpu, "linger")
+	parent := exec.Command(os.Args[0], cpu, "linger")
 	parent.Env = append(os.Environ(), roleEnv+"=launch")
 	parent.Stderr = os.Stderr
 	out, err := parent.StdoutPipe()
@@ -168,14 +168,15 @@ func TestLauncherErrors(t *testing.T) {
 	if err := l.Do(here, func() error { return failed }); !errors.Is(err, failed) {
 		t.Errorf("Do returns %v, want the error of start", err)
 	}
-	// Of 1,024 nodes the last is on no machine that runs tests.
-	if MemoryPolicy() == nil {
+	t.Run("memory", func(t *testing.T) {
+		memoryNode(t)
+		// Of 1,024 nodes the last is on no machine that runs tests.
 		far := Placement{CPUs: allowed, Memory: set(t, "1023")}
 		err := l.Do(far, func() error { t.Error("start was called"); return nil })
 		if !errors.Is(err, syscall.EINVAL) {
 			t.Errorf("memory of node 1023: %v, want EINVAL", err)
 		}
-	}
+	})
 	if err := l.Do(here, func() error { return nil }); err != nil {
 		t.Errorf("after errors: %v", err)
 	}
@@ -223,6 +224,27 @@ func TestLauncherSerialises(t *testing.T) {
 	}
 }
 
+// playMainThread makes launchers where their goroutines run on the main
+// thread, unless they leave it: with GOMAXPROCS 1 and nothing else to run, a
+// new goroutine runs on the thread of the one that waits for it.
+func playMainThread() error {
+	allowed, err := Allowed()
+	if err != nil {
+		return err
+	}
+	main := func() bool { return syscall.Gettid() == os.Getpid() }
+	fmt.Println("main:", main())
+	here := make(chan bool)
+	go func() { here <- main() }()
+	fmt.Println("goroutine:", <-here)
+	l := NewLauncher()
+	defer l.Close()
+	return l.Do(Placement{CPUs: allowed}, func() error {
+		fmt.Println("launcher:", main())
+		return nil
+	})
+}
+
 // Allowed, which other goroutines may call at any time, is the main thread's
 // mask.
 func TestLauncherIsNotOnTheMainThread(t *testing.T) {
@@ -230,17 +252,71 @@ func TestLauncherIsNotOnTheMainThread(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 50 {
-		l := NewLauncher()
-		err := l.Do(Placement{CPUs: allowed}, func() error {
-			if tid := syscall.Gettid(); tid == os.Getpid() {
-				return fmt.Errorf("thread %d is the main thread", tid)
-			}
-			return nil
-		})
-		l.Close()
-		if err != nil {
-			t.Fatal(err)
+	got, err := process{
+		role: "main-thread", args: []string{allowed.String()}, env: []string{"GOMAXPROCS=1"},
+	}.run(t)
+	if err != nil {
+		t.Fatal(err, got)
+	}
+	if l := got["launcher"]; len(l) != 1 || l[0] != "false" {
+		t.Errorf("on the main thread: main %v, another goroutine %v, the launcher %v, want false",
+			got["main"], got["goroutine"], l)
+	}
+	t.Logf("on the main thread: main %v, another goroutine %v", got["main"], got["goroutine"])
+}
+
+// The kernel ignores CPUs it does not have, and those outside the cpuset.
+func TestPlaceReadsTheMaskBack(t *testing.T) {
+	allowed, err := Allowed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = onThread(func() error {
+		_, err := place(Placement{CPUs: allowed.Union(SetOf(4096))})
+		var wrong *MaskError
+		if !errors.As(err, &wrong) || !wrong.Got.Equal(allowed) {
+			return fmt.Errorf("got %w, want a MaskError with %v", err, allowed)
 		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// A thread that failed half-way has what it had.
+func TestPlaceRestoresOnErrors(t *testing.T) {
+	cpu, _ := twoCPUs(t)
+	node := memoryNode(t)
+	err := onThread(func() error {
+		before, err := threadMask(0)
+		if err != nil {
+			return err
+		}
+		if _, err := place(Placement{CPUs: set(t, cpu), Memory: SetOf(1023)}); err == nil {
+			return errors.New("node 1023 is no error")
+		}
+		if mask, err := threadMask(0); err != nil || !mask.Equal(before) {
+			return fmt.Errorf("mask %v, %w, was %v", mask, err, before)
+		}
+		restore, err := place(Placement{CPUs: set(t, cpu), Memory: set(t, node)})
+		if err != nil {
+			return err
+		}
+		if p, err := threadPolicy(); err != nil || !p.prefers(set(t, node)) {
+			return fmt.Errorf("policy %v, %w", p, err)
+		}
+		if err := restore(); err != nil {
+			return err
+		}
+		mask, errMask := threadMask(0)
+		policy, errPolicy := threadPolicy()
+		if errMask != nil || errPolicy != nil || !mask.Equal(before) || policy.mode != 0 {
+			return fmt.Errorf("mask %v, %w, policy %v, %w; was %v and the default", mask, errMask, policy, errPolicy, before)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }

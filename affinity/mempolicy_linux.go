@@ -8,19 +8,37 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MemoryPolicy returns nil if this process may set memory policies, found out
-// by setting the one that its thread has. If not, the error says why, and a
-// [Placement] can be had only without Memory: seccomp profiles of containers
-// refuse with EPERM unless there is CAP_SYS_NICE, and a kernel without NUMA
-// does not know the call, in which case the error is [errors.ErrUnsupported].
-func MemoryPolicy() error {
+// MemoryPolicy returns nil if this process may prefer memory of nodes, found
+// out by doing so on a thread, which then has its old policy again. If not, the error
+// says why, and a [Placement] cannot be had with that Memory: seccomp profiles
+// of containers refuse with EPERM unless there is CAP_SYS_NICE; EINVAL are
+// nodes of which none has memory and is in the cpuset; and a kernel without
+// NUMA does not know the call, in which case the error is
+// [errors.ErrUnsupported]. Without nodes there is nothing to set, and no error.
+func MemoryPolicy(nodes Set) error {
+	if nodes.Empty() {
+		return nil
+	}
+	result := make(chan error)
+	go func() { result <- tryPolicy(nodes) }()
+	return <-result
+}
+
+// tryPolicy ends the thread of its goroutine, with that, if the thread cannot
+// have its old policy again.
+func tryPolicy(nodes Set) error {
 	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	policy, err := threadPolicy()
+	old, err := threadPolicy()
 	if err != nil {
+		runtime.UnlockOSThread()
 		return err
 	}
-	return policy.set()
+	err = prefer(nodes)
+	if stuck := old.set(); stuck != nil {
+		return errors.Join(err, stuck)
+	}
+	runtime.UnlockOSThread()
+	return err
 }
 
 // memoryPolicy is a thread's policy as set_mempolicy(2) takes it.

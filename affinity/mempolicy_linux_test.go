@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -15,9 +17,6 @@ import (
 // only one.
 func memoryNode(t *testing.T) string {
 	t.Helper()
-	if err := MemoryPolicy(); err != nil {
-		skip(t, "memory policies cannot be set here: %v", err)
-	}
 	nodes, err := os.ReadFile("/sys/devices/system/node/has_memory")
 	if err != nil {
 		skip(t, "no node with memory is known here: %v", err)
@@ -26,7 +25,37 @@ func memoryNode(t *testing.T) string {
 	if !ok {
 		skip(t, "no node has memory here")
 	}
+	if err := MemoryPolicy(SetOf(node)); err != nil {
+		skip(t, "memory policies cannot be set here: %v", err)
+	}
 	return fmt.Sprint(node)
+}
+
+// TestMemoryPolicy: what is asked is what a placement will do, and nothing stays.
+func TestMemoryPolicy(t *testing.T) {
+	node := set(t, memoryNode(t))
+	far := set(t, "1023") // the last that a kernel can have
+	if err := MemoryPolicy(far); !errors.Is(err, unix.EINVAL) {
+		t.Errorf("memory of node 1023: %v, want EINVAL", err)
+	}
+	for _, nodes := range []Set{{}, node, node.Union(far)} {
+		if err := MemoryPolicy(nodes); err != nil {
+			t.Errorf("memory of nodes %v: %v", nodes, err)
+		}
+	}
+	// Each thread that may have been tried on.
+	threads := lines{}
+	files, err := filepath.Glob("/proc/self/task/*/numa_maps")
+	if err != nil || len(files) == 0 {
+		t.Skip("the kernel shows no policies")
+	}
+	for _, file := range files {
+		maps, err := os.ReadFile(file)
+		if fields := strings.Fields(string(maps)); err == nil && len(fields) > 1 { // or the thread has ended
+			threads["memory"] = append(threads["memory"], fields[1])
+		}
+	}
+	threads.wantMemory(t, "default")
 }
 
 // wantMemory looks at the policy of every thread, where the kernel has one.
@@ -62,6 +91,9 @@ func TestReexecSetsTheMemoryPolicy(t *testing.T) {
 		got.wantMemory(t, "prefer:"+node)
 		if len(got["start"]) != 2 {
 			t.Errorf("on CPUs %s: started %d times, want 2", cpus, len(got["start"]))
+		}
+		if g := got["guard"]; len(g) != 2 || g[0] != "" || g[1] != cpus+"@"+node {
+			t.Errorf("on CPUs %s: guards %q, want the placement in the second start", cpus, g)
 		}
 	}
 }

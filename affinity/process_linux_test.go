@@ -36,6 +36,10 @@ func TestMain(m *testing.M) {
 // play does what one role asks for and prints what the process then sees.
 func play(role string, args []string) error {
 	fmt.Println("start:", os.Getpid())
+	fmt.Println("guard:", os.Getenv(guardEnv))
+	if role == "main-thread" {
+		return playMainThread()
+	}
 	busyThreads(4) // before: must be moved, or end
 	where, err := parsePlacement(args[0])
 	if err != nil {
@@ -306,6 +310,18 @@ func TestReexecDoesNothingOnTheRightMask(t *testing.T) {
 	got.wantMasks(t, allowed.String())
 	if len(got["start"]) != 1 {
 		t.Errorf("started %d times, want 1", len(got["start"]))
+	}
+}
+
+// As long as the file is the program's, its own path names it; the other cases need a
+// copy, and are those of TestReexecOfDeletedBinary and of package cell.
+func TestExecutable(t *testing.T) {
+	want, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Executable(); err != nil || got != want {
+		t.Errorf("Executable() = %q, %v, want %q", got, err, want)
 	}
 }
 

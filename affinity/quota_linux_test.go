@@ -49,7 +49,7 @@ func applyIn(t *testing.T, dir string, cpus Set, share float64, reason string) {
 		role:   "apply",
 		args: []string{
 			"-c", `echo $$ > "$0/cgroup.procs" && exec "$@"`, dir,
-			executable(), cpus.String(), fmt.Sprint(share),
+			os.Args[0], cpus.String(), fmt.Sprint(share),
 		},
 	}.run(t)
 	if err != nil {

@@ -25,8 +25,8 @@ const guardEnv = "PINION_AFFINITY"
 // NOTIFY_SOCKET) stay right. os.Args must be as the process got them.
 //
 // p.CPUs may name only CPUs of [Allowed]: the error is otherwise a
-// [*NotAllowedError], or [ErrEmptySet]. Where [MemoryPolicy] returns an error,
-// so does Reexec with a p.Memory. If the restarted program finds another mask
+// [*NotAllowedError], or [ErrEmptySet]. Where [MemoryPolicy] returns an error
+// for p.Memory, so does Reexec. If the restarted program finds another mask
 // than p.CPUs, the error is a [*MaskError]. After any error the calling thread
 // has its old mask and policy, and the program may go on.
 func Reexec(p Placement) error {
@@ -90,30 +90,37 @@ func execPlaced(p Placement) error {
 	if err != nil {
 		return err
 	}
-	path := executable()
+	path, err := Executable()
+	if err != nil {
+		return errors.Join(err, restore())
+	}
 	err = unix.Exec(path, os.Args, append(os.Environ(), guardEnv+"="+p.String()))
 	err = fmt.Errorf("restart %s: %w", path, err)
 	return errors.Join(err, restore())
 }
 
-// executable returns a path that starts this very binary again.
+// Executable returns a path by which this process starts the very program that
+// it runs, also after the file was deleted or replaced, as by an upgrade; what
+// [os.Executable] returns then starts nothing, or something else. It holds for
+// the moment: ask again before each start.
 //
 // The kernel names a process after the last element of the path it starts,
-// and "exe" is of no use in ps(1), so /proc/self/exe is taken only where the
-// real path has become another file: the binary was deleted, or replaced by
-// an upgrade, or the path means something else in this mount namespace.
-func executable() string {
+// and "exe" is of no use in ps(1), so /proc/self/exe is returned only where the
+// real path has become another file, or means another in this mount namespace.
+// It is a path for this process and what it forks, not for others. The error
+// is that of a system without procfs.
+func Executable() (string, error) {
 	const self = "/proc/self/exe"
 	path, err := os.Readlink(self)
 	if err != nil {
-		return self
+		return "", fmt.Errorf("find this program: %w", err)
 	}
 	running, err := os.Stat(self)
 	if err != nil {
-		return self
+		return "", fmt.Errorf("find this program: %w", err)
 	}
 	if there, err := os.Stat(path); err != nil || !os.SameFile(running, there) {
-		return self
+		return self, nil
 	}
-	return path
+	return path, nil
 }

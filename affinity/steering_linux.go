@@ -32,7 +32,8 @@ func (s Steering) Attach(ln syscall.Conn) error {
 }
 
 // Detach gives the choice of a listener in the group of ln back to the
-// kernel's hash. The error wraps ENOENT if nothing was attached, and
+// kernel's hash, for a process that goes on listening when its [Steering] is no
+// longer right; the end of the group needs none. ln is any listener of it. The error wraps ENOENT if nothing was attached, and
 // [errors.ErrUnsupported] for kernels before 5.3.
 func Detach(ln syscall.Conn) error {
 	return control(ln, "detach the program from the listener", func(fd int) error {

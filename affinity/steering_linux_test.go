@@ -61,7 +61,7 @@ func (g *group) connectFrom(t *testing.T, cpu, n int) (counts []int) {
 	counts = make([]int, len(g.listeners))
 	addr := g.listeners[0].Addr().String()
 	if err := onThread(func() error {
-		if err := setThreadMask(0, setOf(cpu)); err != nil {
+		if err := setThreadMask(0, SetOf(cpu)); err != nil {
 			return err
 		}
 		for range n {
@@ -163,11 +163,11 @@ func TestSteeringFallsBackToTheHash(t *testing.T) {
 	g := newGroup(t, 3)
 	a, _ := set(t, first).Min()
 	b, _ := set(t, second).Min()
-	if err := (Steering{{setOf(a), 1, 1}}).Attach(g.listeners[0]); err != nil {
+	if err := (Steering{{SetOf(a), 1, 1}}).Attach(g.listeners[0]); err != nil {
 		t.Fatal(err)
 	}
 	g.wantAll(t, b, "a CPU in no target")
-	if err := (Steering{{setOf(a), 7, 1}}).Attach(g.listeners[0]); err != nil {
+	if err := (Steering{{SetOf(a), 7, 1}}).Attach(g.listeners[0]); err != nil {
 		t.Fatal(err)
 	}
 	g.wantAll(t, a, "a listener beyond the group")

@@ -24,9 +24,13 @@ type Topology struct {
 	L3 []Set
 
 	// CPUSet holds the CPUs of the cgroup's effective cpuset, or of the
-	// nearest above it that has one, and MemSet the memory nodes. Empty:
-	// none is known.
-	CPUSet, MemSet Set
+	// nearest above it that has one. Empty: none is known.
+	CPUSet Set
+
+	// MemSet holds the memory nodes of the same cpuset that the kernel lets
+	// this process have, which it tells also where the cgroup's files cannot
+	// be seen. Empty: neither is known.
+	MemSet Set
 
 	// Quota is the tightest CPU limit of the cgroup and those above it, in
 	// CPUs, and QuotaFrom the file that says so. 0 and "": no limit.
@@ -50,16 +54,6 @@ type Node struct {
 // ACPI SLIT: 10 is local, 20 takes twice as long.
 type Distance struct {
 	Node, Distance int
-}
-
-// NodeOf returns the node that an online CPU is on.
-func (t *Topology) NodeOf(cpu int) (Node, bool) {
-	for _, n := range t.Nodes {
-		if n.CPUs.Contains(cpu) {
-			return n, true
-		}
-	}
-	return Node{}, false
 }
 
 // Check returns the error that keeps a process whose present mask is allowed

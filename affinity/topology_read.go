@@ -31,6 +31,7 @@ func ReadTopology(root string) (Topology, error) {
 		r.errs = append(r.errs, fmt.Errorf("CPU quota: %w", err))
 	}
 	granted := r.cpusetOf(groups)
+	granted.mems = r.memories(granted.mems)
 
 	t := Topology{CPUSet: granted.cpus, MemSet: granted.mems, Quota: limit.cpus, QuotaFrom: limit.file}
 	t.Possible, t.Online = r.cpus(granted)

@@ -183,6 +183,7 @@ func TestReadTopologyMalformed(t *testing.T) {
 		{"proc/self/mountinfo", "nonsense", []string{"/proc/self/mountinfo", "nonsense"}, ""},
 		{"cg/cpuset.cpus.effective", "0-3-4", []string{"/cg/cpuset.cpus.effective", `"0-3-4"`}, "mems 0"},
 		{"cg/cpuset.mems.effective", "-", []string{"/cg/cpuset.mems.effective", `"-"`}, "cpuset 0-3"},
+		{"proc/self/status", "Mems_allowed_list:\tsome", []string{"/proc/self/status", `"some"`}, "mems 0"},
 		{"cg/cpu.max", "lots", []string{"/cg/cpu.max", `"lots"`}, "cpuset 0-3"},
 	}
 	for _, tt := range tests {
@@ -239,21 +240,45 @@ func TestReadTopologyNothing(t *testing.T) {
 	}
 }
 
-func TestTopologyNodeOf(t *testing.T) {
-	files, _ := tree(t, "sparse-nodes.txt")
+// The memory that a process may have is what both its status and the cgroup tell.
+func TestTopologyMemSet(t *testing.T) {
+	const list = "Mems_allowed_list:\t"
+	for _, tt := range []struct{ status, cgroup, want, note string }{
+		{"", "0-1", "0-1", ""},
+		{"Name:\tx\n", "1", "1", ""},
+		{list + "\n", "1", "1", ""},
+		{list + "1\nThreads:\t4\n", "", "1", ""},
+		{list + "0-1\n", "1", "1", ""},
+		{list + "0\n", "0-1", "0", ""},
+		{list + "0\n", "1", "0", "taken as the memory nodes, though the cpuset has 1: those of /proc/self/status, 0"},
+	} {
+		files, _ := tree(t, "two-sockets.txt")
+		maps.Copy(files, map[string]string{
+			"proc/self/cgroup":         "0::/\n",
+			"proc/self/mountinfo":      "30 24 0:26 / /cg rw - cgroup2 none rw\n",
+			"cg/cpuset.mems.effective": tt.cgroup + "\n",
+			"proc/self/status":         tt.status,
+		})
+		top, err := ReadTopology(unpack(t, files))
+		if err != nil || top.MemSet.String() != tt.want {
+			t.Errorf("status %q, cpuset %q: memory nodes %v, %v, want %s", tt.status, tt.cgroup, top.MemSet, err, tt.want)
+		}
+		if (tt.note != "") != slices.Contains(top.Notes, tt.note) {
+			t.Errorf("status %q, cpuset %q: notes %q, want %q", tt.status, tt.cgroup, top.Notes, tt.note)
+		}
+	}
+}
+
+// A memory policy for a node outside the cpuset is refused, so none may be planned.
+func TestTopologyPlanWithinHiddenCPUSet(t *testing.T) {
+	unsetenv(t)
+	files, _ := tree(t, "cgroup-hidden.txt")
 	top, err := ReadTopology(unpack(t, files))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for cpu, want := range map[int]int{0: 1, 3: 1, 4: 8, 7: 8} {
-		if n, ok := top.NodeOf(cpu); !ok || n.ID != want {
-			t.Errorf("CPU %d is on node %d, %v, want %d", cpu, n.ID, ok, want)
-		}
-	}
-	for _, cpu := range []int{-1, 8, MaxCPU + 1} {
-		if n, ok := top.NodeOf(cpu); ok {
-			t.Errorf("CPU %d is on node %d, want none", cpu, n.ID)
-		}
+	if got, _ := plan(t, &top, "0-7", "auto"); got != "0-3@1 x4; 4-7@1 x4" {
+		t.Errorf("planned %s", got)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"os"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -120,6 +119,11 @@ type Server struct {
 	// none.
 	NoDefaultContentType bool
 
+	// KeepSocketFiles leaves the files of Unix listeners where they are. Without
+	// it Serve removes them at its end, which is wrong for sockets that belong to
+	// another process, as those of systemd or of a supervisor.
+	KeepSocketFiles bool
+
 	// Loops is the number of event loops. 0 means GOMAXPROCS.
 	Loops int
 
@@ -157,18 +161,20 @@ func (s *Server) ListenAndServe(addr string) error {
 // Shutdown, and returns ErrServerClosed then. The listeners must be TCP or Unix
 // ones. Loop i takes listener i; a single listener is shared by all loops.
 func (s *Server) Serve(lns ...net.Listener) error {
+	files := socketFiles(lns)
 	err := s.start(lns)
 	if err != nil {
 		for _, ln := range lns {
+			if u, ok := ln.(*net.UnixListener); ok && s.KeepSocketFiles {
+				u.SetUnlinkOnClose(false)
+			}
 			_ = ln.Close()
 		}
 		return err
 	}
 	s.loops.Wait()
-	for _, ln := range lns {
-		if addr, ok := ln.Addr().(*net.UnixAddr); ok {
-			_ = os.Remove(addr.Name)
-		}
+	if !s.KeepSocketFiles {
+		files.remove()
 	}
 	return ErrServerClosed
 }

@@ -150,17 +150,18 @@ func (s *Supervisor) listen(l *life) error {
 
 func (s *Supervisor) becomeReady(l *life) {
 	s.mu.Lock()
-	first := !l.ready
+	again, first := l.ready, l.cell.restarts == 0
 	l.ready = true
-	if first && l.cell.restarts == 0 {
-		close(l.cell.ready)
-	}
 	if l.cell.state == Starting {
 		l.cell.state = Ready
 	}
 	s.mu.Unlock()
+	if again {
+		return
+	}
+	s.log.Info("cell ready", "cell", l.link.cell)
 	if first {
-		s.log.Info("cell ready", "cell", l.link.cell)
+		close(l.cell.ready) // after the line, so that the next cell's lines come after it
 	}
 }
 

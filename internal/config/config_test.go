@@ -183,6 +183,37 @@ func TestSourcesAndOrder(t *testing.T) {
 	}
 }
 
+// TestEnviron hands a configuration on to another process.
+func TestEnviron(t *testing.T) {
+	file, args := "", []string(nil)
+	for i, name := range slices.Sorted(maps.Keys(values())) {
+		if text := values()[name].text[0]; i%2 == 0 {
+			file += fmt.Sprintf("%s: %s\n", name, text)
+		} else {
+			args = append(args, "-"+name+"="+text)
+		}
+	}
+	cfg, path, err := parse(t, file, []string{"PINION_DEMO=5", "HOME=/x"}, args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	environ := cfg.Environ([]string{"PINION_DEMO=5", "HOME=/x", "PINION_CONFIG=" + path, "PINION_CELL=1"})
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(environ, "HOME=/x") || !slices.Contains(environ, "PINION_CELL=1") {
+		t.Errorf("what is not ours is gone: %q", environ)
+	}
+	got, err := Parse(nil, environ, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.sources, cfg.sources, cfg.File = nil, nil, ""
+	if !reflect.DeepEqual(got, cfg) {
+		t.Errorf("got  %+v\nwant %+v", got, cfg)
+	}
+}
+
 func TestConfigFromEnvironment(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.yaml")
 	if err := os.WriteFile(path, []byte("demo: 7"), 0o600); err != nil {

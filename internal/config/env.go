@@ -44,6 +44,22 @@ func readEnv(environ []string, settings []*setting) (all []given, warnings []str
 	return all, warnings
 }
 
+// Environ returns environ with a variable for every flag in place of those it had, so
+// that Parse without arguments gives what c is, whatever has become of the file since.
+func (c *Config) Environ(environ []string) []string {
+	settings := c.settings()
+	all := slices.DeleteFunc(slices.Clone(environ), func(e string) bool {
+		name, _, _ := strings.Cut(e, "=")
+		return slices.ContainsFunc(settings, func(s *setting) bool { return s.env() == name })
+	})
+	for _, s := range settings {
+		if !s.noFile {
+			all = append(all, s.env()+"="+s.value.String())
+		}
+	}
+	return all
+}
+
 // fromKubernetes reports whether Kubernetes gives every container in the namespace a
 // variable that ends in name because there is a service called pinion or pinion-…:
 // SERVICE_HOST, SERVICE_PORT, SERVICE_PORT_HTTP, PORT, PORT_80_TCP, PORT_80_TCP_ADDR,

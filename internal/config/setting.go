@@ -73,7 +73,7 @@ func (c *Config) settings() []*setting {
 		{group: groupServe, name: "admin", arg: "ADDRESS", value: address{&c.Admin, true}, help: "private port for metrics, profiles and health; empty: none"},
 		{group: groupServe, name: "cpus", arg: "LIST", value: cpus{&c.CPUs}, def: "all allowed", help: "run on these CPUs only, a list as the kernel writes it: 0-7 or 0-7,16-23 or 0-31:2/4"},
 		{group: groupServe, name: "cells", arg: "HOW", value: cells{&c.Cells}, help: "processes: auto, one for each NUMA node that -cpus touches; off, one; or a number"},
-		{group: groupServe, name: "steer", arg: "HOW", value: choice{&c.Steer, Steers()}, help: "who gets a new connection: auto, a loop of the cell on the NUMA node that took its first packet; cpu, the loop of the very CPU; off, any, by the kernel's hash"},
+		{group: groupServe, name: "steer", arg: "HOW", value: choice{&c.Steer, Steers()}, help: "who gets a new connection: auto, of several cells the one whose CPU took its first packet, or that is on the same NUMA node; cpu, the loop of that very CPU; off, any, by the kernel's hash"},
 		{group: groupServe, name: "engine", arg: "NAME", value: choice{&c.Engine, Engines()}, help: "transport: " + strings.Join(Engines(), " or ")},
 		{group: groupServe, name: "config", arg: "FILE", value: text{&c.File}, def: "none", noFile: true, help: "YAML file with the same names as these flags"},
 

@@ -39,6 +39,7 @@ func NewLoop(c Config, loops int) *Loop {
 		MaxRequestBodySize:   c.MaxBodyBytes,
 		MaxConns:             c.MaxConns,
 		NoDefaultContentType: true,
+		KeepSocketFiles:      c.KeepSocketFile,
 		Loops:                loops,
 		Logger:               slog.NewLogLogger(c.Logger.Handler(), slog.LevelWarn),
 	}}

@@ -62,6 +62,10 @@ type Config struct {
 	// after a reserve for files and sources. Default 262,144.
 	MaxConns int
 
+	// KeepSocketFile leaves the file of a Unix listener in its place at the end: it
+	// belongs to another process.
+	KeepSocketFile bool
+
 	// Stats receives engine_connections and, from a transport that has
 	// loops, engine_requests_total. Default: a registry nobody reads.
 	Stats *stats.Registry
