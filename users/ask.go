@@ -82,7 +82,7 @@ func ask[T any](ctx context.Context, src *source, shard uint64, f func(context.C
 func read[T any](ctx context.Context, src *source, shard uint64, f func(context.Context) (T, error)) (v T, err error) {
 	src.guard.retries.earn()
 	v, err = ask(ctx, src, shard, f)
-	if err == nil || !worthRetry(err) || !src.guard.retries.spend() || !pause(ctx) {
+	if err == nil || !worthRetry(err) || src.guard.open() || !src.guard.retries.spend() || !pause(ctx) {
 		return v, err
 	}
 	return ask(ctx, src, shard, f)
