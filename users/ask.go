@@ -16,6 +16,17 @@ type source struct {
 	guard                         *guard
 	ok, failed, canceled, refused *stats.Counter
 	duration                      *stats.Histogram
+
+	// tolerant keeps errors, but not timeouts, from the breaker.
+	tolerant bool
+}
+
+// writes is src for calls that store something: a source that is full, or read-only, or
+// that resolves a deadlock, can still be read.
+func (src *source) writes() *source {
+	w := *src
+	w.tolerant = true
+	return &w
 }
 
 // newSources makes one source for each name.
@@ -127,6 +138,9 @@ func (src *source) settle(ctx context.Context, shard uint64, err error) (sorted,
 	if ours || errors.Is(cause, context.DeadlineExceeded) {
 		src.failed.Add(shard, 1)
 		outcome = ErrUnavailable
+		if src.tolerant && !errors.Is(cause, errSourceTimeout) {
+			outcome = errExcluded
+		}
 	} else {
 		src.canceled.Add(shard, 1)
 		outcome = errExcluded

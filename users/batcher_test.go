@@ -21,8 +21,8 @@ type counting struct {
 
 	mu      sync.Mutex
 	queries [][]int64
-	out     int // now
-	most    int // at the same time
+	out     int                                    // now
+	most    int                                    // at the same time
 	do      func(ctx context.Context, n int) error // of query n, from 1 on
 }
 
