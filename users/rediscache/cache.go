@@ -152,8 +152,8 @@ func Open(ctx context.Context, opts Options) (*Cache, error) {
 func (c *Cache) connect(ctx context.Context) error {
 	opt := c.option()
 	opt.DisableCache = true
-	// Without this a lone call runs on the caller's goroutine, where it would not notice
-	// the end of its context, and end the connection at its deadline.
+	// Without this a lone call has ConnWriteTimeout to be done, and ends the connection
+	// if it is not.
 	opt.AlwaysPipelining = true
 	opt.PipelineMultiplex = multiplex(c.opts.Conns)
 	// The client sends a PING where nothing was received for this long, and gives the

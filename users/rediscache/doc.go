@@ -47,7 +47,8 @@
 //
 // rueidis panics, on a goroutine of its own, on replies that it did not ask for and on
 // lengths that cannot be. Each connection therefore checks the framing of the replies
-// before rueidis sees them, and fails as a broken one when they make no sense.
+// before rueidis sees them, and fails as a broken one when they make no sense. A string of
+// more than 64 MiB or a hash of half a million fields makes none either.
 //
 // No command is sent twice: a write that was cut off may have been done.
 //

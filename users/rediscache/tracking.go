@@ -175,15 +175,16 @@ func (s *session) watch(ctx context.Context) error {
 	tick := time.NewTicker(pingInterval)
 	defer tick.Stop()
 	for {
+		// The first one at once: who was told that tracking is on may have taken long.
+		if err := s.ping(ctx); err != nil {
+			return err
+		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-s.lost:
 			return errLost
 		case <-tick.C:
-			if err := s.ping(ctx); err != nil {
-				return err
-			}
 		}
 	}
 }
