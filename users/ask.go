@@ -16,6 +16,17 @@ type source struct {
 	guard                         *guard
 	ok, failed, canceled, refused *stats.Counter
 	duration                      *stats.Histogram
+
+	// tolerant keeps errors, but not timeouts, from the breaker.
+	tolerant bool
+}
+
+// writes is src for calls that store something: a source that is full, or read-only, or
+// that resolves a deadlock, can still be read.
+func (src *source) writes() *source {
+	w := *src
+	w.tolerant = true
+	return &w
 }
 
 // newSources makes one source for each name.
@@ -82,7 +93,7 @@ func ask[T any](ctx context.Context, src *source, shard uint64, f func(context.C
 func read[T any](ctx context.Context, src *source, shard uint64, f func(context.Context) (T, error)) (v T, err error) {
 	src.guard.retries.earn()
 	v, err = ask(ctx, src, shard, f)
-	if err == nil || !worthRetry(err) || !src.guard.retries.spend() || !pause(ctx) {
+	if err == nil || !worthRetry(err) || src.guard.open() || !src.guard.retries.spend() || !pause(ctx) {
 		return v, err
 	}
 	return ask(ctx, src, shard, f)
@@ -127,6 +138,9 @@ func (src *source) settle(ctx context.Context, shard uint64, err error) (sorted,
 	if ours || errors.Is(cause, context.DeadlineExceeded) {
 		src.failed.Add(shard, 1)
 		outcome = ErrUnavailable
+		if src.tolerant && !errors.Is(cause, errSourceTimeout) {
+			outcome = errExcluded
+		}
 	} else {
 		src.canceled.Add(shard, 1)
 		outcome = errExcluded

@@ -132,6 +132,10 @@ func (b *batcher[V]) drop(r *request[V]) {
 		r.left = true
 		b.waiting -= len(r.ids) - r.taken
 	}
+	if b.waiting == 0 { // all that are left in the queue have gone
+		clear(b.queue)
+		b.queue = b.queue[:0]
+	}
 }
 
 // advance sends the queries that are due, and sets the alarm for the next one.

@@ -106,10 +106,10 @@ func (c *l2) note(ctx context.Context, id int64) error {
 		c.poke()
 	}()
 	if c.voids != nil {
-		ctx, cancel := context.WithTimeoutCause(ctx, c.sql.guard.timeout, errSourceTimeout)
+		ctx, cancel := context.WithTimeoutCause(ctx, c.logged.guard.timeout, errSourceTimeout)
 		defer cancel()
 		err = errGone
-		_, err = ask(ctx, c.sql, 0, func(ctx context.Context) (struct{}, error) {
+		_, err = ask(ctx, c.logged, 0, func(ctx context.Context) (struct{}, error) {
 			return struct{}{}, c.voids.AddVoid(ctx, id)
 		})
 	}
@@ -128,7 +128,7 @@ func (c *l2) suspend() {
 
 // send asks the shared cache to drop id. Doing so twice does no harm.
 func (c *l2) send(ctx context.Context, id int64) error {
-	_, err := read(ctx, c.source, 0, func(ctx context.Context) (struct{}, error) {
+	_, err := read(ctx, c.writes, 0, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, c.cache.Void(ctx, id)
 	})
 	return err
@@ -215,7 +215,7 @@ func (s *Service) drain() bool {
 		return true
 	}
 	for {
-		voids, err := ask(s.base, c.sql, 0, func(ctx context.Context) ([]Void, error) {
+		voids, err := ask(s.base, c.logged, 0, func(ctx context.Context) ([]Void, error) {
 			return c.voids.Voids(ctx, maxVoids)
 		})
 		if err != nil {
@@ -236,7 +236,7 @@ func (s *Service) drain() bool {
 			seqs = append(seqs, v.Seq)
 		}
 		if len(seqs) > 0 {
-			_, err = ask(s.base, c.sql, 0, func(ctx context.Context) (struct{}, error) {
+			_, err = ask(s.base, c.logged, 0, func(ctx context.Context) (struct{}, error) {
 				return struct{}{}, c.voids.DropVoids(ctx, seqs)
 			})
 		}

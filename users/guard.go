@@ -58,8 +58,8 @@ func (l *SourceLimits) setDefaults(timeout time.Duration) {
 const (
 	tripRow      = 5
 	tripCalls    = 20
-	tripWindow   = 10 * time.Second
-	tripBucket   = time.Second
+	tripWindow   = 30 * time.Second
+	tripBucket   = 3 * time.Second
 	openTime     = 500 * time.Millisecond
 	probeTimeout = time.Second
 )

@@ -132,6 +132,10 @@ func (s *Service) fill(ctx context.Context, l *load, epoch uint64) error {
 			ids = append(ids, l.calls[i].id)
 		}
 	}
+	if s.sqlSource.guard.open() {
+		// The others need not be asked for what nobody will get.
+		return s.sqlSource.refuse(ctx, l.shard, ErrBreakerOpen)
+	}
 	// All sources at the same time. Only the rows can fail the load.
 	rows := s.batchers.rows.submit(l.shard, ids)
 	attributes := askFor(s.batchers.attributes, l.shard, ids)

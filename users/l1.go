@@ -84,11 +84,26 @@ func (c *l1) size() int { return c.cache.Load().EstimatedSize() }
 
 // get returns the fragment of id if it is fresh.
 func (c *l1) get(id int64) (*Fragment, bool) {
-	f, ok := c.cache.Load().GetIfPresent(id)
-	if !ok || f.expires <= c.clock.NowNano() {
-		return nil, false
+	f := c.reader().get(id)
+	return f, f != nil
+}
+
+// reader reads many entries at the price of one look at the clock. It is for one short
+// run of reads.
+type reader struct {
+	cache *otter.Cache[int64, *Fragment]
+	now   int64
+}
+
+func (c *l1) reader() reader { return reader{cache: c.cache.Load(), now: c.clock.NowNano()} }
+
+// get returns the fragment of id if it is fresh, else nil.
+func (r reader) get(id int64) *Fragment {
+	f, ok := r.cache.GetIfPresent(id)
+	if !ok || f.expires <= r.now {
+		return nil
 	}
-	return f, true
+	return f
 }
 
 // old returns the fragment of id, fresh or not, or nil.

@@ -20,8 +20,9 @@ const maxFills = 4096
 type l2 struct {
 	cache   SharedCache
 	voids   VoidLog // nil: none
-	source  *source
-	sql     *source // of voids
+	source  *source // of lookups
+	writes  *source // the same, for what changes the cache
+	logged  *source // of voids, whose failures do not keep anybody from reading users
 	lookups *batcher[Shared]
 	base    context.Context
 	work    *sync.WaitGroup
@@ -184,7 +185,7 @@ func (c *l2) store() {
 	if len(entries) == 0 {
 		return
 	}
-	_, err := ask(c.base, c.source, 0, func(ctx context.Context) (struct{}, error) {
+	_, err := ask(c.base, c.writes, 0, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, c.cache.Store(ctx, entries)
 	})
 	stored = err == nil

@@ -8,9 +8,9 @@ import (
 // CachedUser answers one id from the L1 cache, or nil when it must be loaded. It
 // never blocks and never allocates. shard is as in Batch.
 func (s *Service) CachedUser(shard uint64, id int64) *Fragment {
-	f, ok := s.cache.get(id)
+	f := s.cache.reader().get(id)
 	switch {
-	case !ok:
+	case f == nil:
 		s.misses.Add(shard, 1)
 		return nil
 	case f.Missing():
@@ -27,9 +27,10 @@ func (s *Service) CachedUser(shard uint64, id int64) *Fragment {
 func (s *Service) Cached(b *Batch) bool {
 	b.fit()
 	var hits, negatives uint64
+	cache := s.cache.reader()
 	for i, id := range b.IDs {
-		f, ok := s.cache.get(id)
-		if !ok {
+		f := cache.get(id)
+		if f == nil {
 			continue
 		}
 		b.Fragments[i] = f

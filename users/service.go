@@ -161,7 +161,8 @@ type Service struct {
 	encoding bytebufferpool.Pool
 
 	hits, misses, negatives, stales *stats.Counter
-	sqlSource, attributesSource     *source
+	sqlSource                       *source
+	sqlWrites, attributesWrites     *source
 	batchers                        batchers
 
 	// base is the parent of every shared load; stop ends it. mu keeps loads from
@@ -213,7 +214,7 @@ func (s *Service) connect(cfg *Config, requests *stats.CounterVec) {
 		limits["l2"] = cfg.Limits.Shared
 	}
 	sources := newSources(cfg.Stats, limits)
-	s.sqlSource, s.attributesSource = sources["sql"], sources["attributes"]
+	s.sqlSource, s.sqlWrites, s.attributesWrites = sources["sql"], sources["sql"].writes(), sources["attributes"].writes()
 	s.batchers.rows = newBatcher(s.base, &s.loads, sources["sql"], s.fetchRows)
 	if s.attributes != nil {
 		s.batchers.attributes = newBatcher(s.base, &s.loads, sources["attributes"], s.fetchAttributes)
@@ -227,8 +228,8 @@ func (s *Service) connect(cfg *Config, requests *stats.CounterVec) {
 	fills := cfg.Stats.Counter("cache_fills_total",
 		"Entries for a cache layer, by result: stored (or refused by the cache, because a write came between), or dropped.", "layer", "result")
 	c := &l2{
-		cache: cfg.Shared, voids: cfg.Voids, source: sources["l2"], sql: sources["sql"],
-		base: s.base, work: &s.loads, log: cfg.Log,
+		cache: cfg.Shared, voids: cfg.Voids, source: sources["l2"], writes: sources["l2"].writes(),
+		logged: s.sqlWrites, base: s.base, work: &s.loads, log: cfg.Log,
 		hits: requests.With("l2", "hit"), negatives: requests.With("l2", "negative"),
 		misses: requests.With("l2", "miss"), errors: requests.With("l2", "error"),
 		filled: fills.With("l2", "stored"), dropped: fills.With("l2", "dropped"),

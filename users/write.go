@@ -91,7 +91,7 @@ func (s *Service) write(ctx context.Context, id *int64, store func(context.Conte
 			err = removal
 		}
 	}()
-	_, err = ask(ctx, s.sqlSource, 0, func(ctx context.Context) (struct{}, error) {
+	_, err = ask(ctx, s.sqlWrites, 0, func(ctx context.Context) (struct{}, error) {
 		sent = true
 		return struct{}{}, store(ctx)
 	})
@@ -102,7 +102,7 @@ func (s *Service) write(ctx context.Context, id *int64, store func(context.Conte
 		attribute = s.dropAttributes // there is no user; what it may have left behind goes
 	}
 	// The caller may leave now; half a write would help nobody.
-	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), 2*s.attributesSource.guard.timeout, errSourceTimeout)
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), 2*s.attributesWrites.guard.timeout, errSourceTimeout)
 	defer cancel()
 	if err := attribute(ctx, *id); err != nil {
 		return unknownOutcome("attributes", err)
@@ -113,14 +113,14 @@ func (s *Service) write(ctx context.Context, id *int64, store func(context.Conte
 // putAttributes and dropAttributes may be repeated: they say what is to be, not what is
 // to change.
 func (s *Service) putAttributes(ctx context.Context, id int64, attrs []Attribute) error {
-	_, err := read(ctx, s.attributesSource, 0, func(ctx context.Context) (struct{}, error) {
+	_, err := read(ctx, s.attributesWrites, 0, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, s.attributing.PutAttributes(ctx, id, attrs)
 	})
 	return err
 }
 
 func (s *Service) dropAttributes(ctx context.Context, id int64) error {
-	_, err := read(ctx, s.attributesSource, 0, func(ctx context.Context) (struct{}, error) {
+	_, err := read(ctx, s.attributesWrites, 0, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, s.attributing.DropAttributes(ctx, id)
 	})
 	return err
@@ -144,7 +144,7 @@ func (s *Service) removed(ctx context.Context, id int64) (err error) {
 
 // attributesReady returns an error if attributes cannot be written now.
 func (s *Service) attributesReady(ctx context.Context) (err error) {
-	src := s.attributesSource
+	src := s.attributesWrites
 	if src.guard.open() {
 		return unavailable(src.name, ErrBreakerOpen)
 	}

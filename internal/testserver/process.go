@@ -38,7 +38,7 @@ func (k *kind) find() (paths map[string]string, missing string) {
 	for _, name := range k.programs {
 		candidates := []string{name}
 		for _, place := range k.places {
-			found, _ := filepath.Glob(filepath.Join(place, name)) //nolint:errcheck // the patterns are our own
+			found, _ := filepath.Glob(filepath.Join(place, name)) // the patterns are our own
 			slices.Reverse(found)                                 // the newest version first
 			candidates = append(candidates, found...)
 		}
@@ -124,7 +124,7 @@ func freeAddr() (string, error) {
 }
 
 func (p *process) port() string {
-	_, port, _ := net.SplitHostPort(p.addr) //nolint:errcheck // made by freeAddr
+	_, port, _ := net.SplitHostPort(p.addr) // made by freeAddr
 	return port
 }
 

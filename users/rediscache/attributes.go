@@ -1,0 +1,115 @@
+package rediscache
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/redis/rueidis"
+
+	"pinion/users"
+)
+
+// Attributes implements users.AttributeSource. A key that holds no hash is an error.
+func (c *Cache) Attributes(ctx context.Context, ids []int64) (map[int64][]users.Attribute, error) {
+	all := make(map[int64][]users.Attribute, len(ids))
+	for part := range slices.Chunk(ids, maxBatch) {
+		if err := c.attributes(ctx, part, all); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+func (c *Cache) attributes(ctx context.Context, ids []int64, all map[int64][]users.Attribute) error {
+	if err := c.usable(ctx); err != nil {
+		return err
+	}
+	commands := make([]rueidis.Completed, len(ids))
+	for i, id := range ids {
+		commands[i] = c.client.B().Hgetall().Key(key(attributePrefix, id)).Build()
+	}
+	results, err := c.do(ctx, commands...)
+	if err != nil {
+		return err
+	}
+	for i, id := range ids {
+		attrs, err := hash(results[i])
+		if err != nil {
+			return fmt.Errorf("redis: attributes of user %d: %w", id, err)
+		}
+		if len(attrs) > 0 {
+			all[id] = attrs
+		}
+	}
+	return nil
+}
+
+func hash(r rueidis.RedisResult) ([]users.Attribute, error) {
+	fields, err := r.AsMap()
+	if err != nil {
+		return nil, err
+	}
+	attrs := make([]users.Attribute, 0, len(fields))
+	for name, field := range fields {
+		text, err := field.ToString()
+		if err != nil {
+			return nil, err
+		}
+		attrs = append(attrs, users.Attribute{Key: name, Value: text})
+	}
+	return attrs, nil
+}
+
+// PutAttributes implements users.AttributeWriter: the hash is replaced as a whole or not
+// at all. After an error that is not one of Redis it may have been either.
+func (c *Cache) PutAttributes(ctx context.Context, id int64, attrs []users.Attribute) error {
+	if len(attrs) == 0 {
+		return c.DropAttributes(ctx, id)
+	}
+	if err := c.usable(ctx); err != nil {
+		return err
+	}
+	k := key(attributePrefix, id)
+	fields := c.client.B().Hset().Key(k).FieldValue()
+	for _, a := range attrs {
+		fields = fields.FieldValue(a.Key, a.Value)
+	}
+	results, err := c.do(ctx,
+		c.client.B().Multi().Build(),
+		c.client.B().Del().Key(k).Build(),
+		fields.Build(),
+		c.client.B().Exec().Build())
+	if err != nil {
+		return err
+	}
+	// What is refused when it is queued makes EXEC do nothing; its own error says why.
+	for i := range results {
+		if err := results[i].Error(); err != nil {
+			return fmt.Errorf("redis: put attributes of user %d: %w", id, err)
+		}
+	}
+	done, err := results[len(results)-1].ToArray()
+	for i := 0; err == nil && i < len(done); i++ {
+		err = done[i].Error()
+	}
+	if err != nil {
+		return fmt.Errorf("redis: put attributes of user %d: %w", id, err)
+	}
+	return nil
+}
+
+// DropAttributes implements users.AttributeWriter.
+func (c *Cache) DropAttributes(ctx context.Context, id int64) error {
+	if err := c.usable(ctx); err != nil {
+		return err
+	}
+	results, err := c.do(ctx, c.client.B().Del().Key(key(attributePrefix, id)).Build())
+	if err != nil {
+		return err
+	}
+	if err := results[0].Error(); err != nil {
+		return fmt.Errorf("redis: drop attributes of user %d: %w", id, err)
+	}
+	return nil
+}

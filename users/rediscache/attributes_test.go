@@ -1,0 +1,135 @@
+package rediscache
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"pinion/users"
+)
+
+func attributes(t testing.TB, c *Cache, ids ...int64) map[int64][]users.Attribute {
+	t.Helper()
+	all, err := c.Attributes(context.Background(), ids)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, attrs := range all {
+		slices.SortFunc(attrs, func(a, b users.Attribute) int { return cmp.Compare(a.Key, b.Key) })
+	}
+	return all
+}
+
+func put(t testing.TB, c *Cache, id int64, attrs ...users.Attribute) {
+	t.Helper()
+	if err := c.PutAttributes(context.Background(), id, attrs); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAttributes(t *testing.T) {
+	s := shared(t)
+	c := open(t, Options{URL: s.DSN()})
+	put(t, c, 1, users.Attribute{Key: "a", Value: "1"}, users.Attribute{Key: "ключ\x00\r\n", Value: "\xff"})
+	put(t, c, 2, users.Attribute{Key: "", Value: ""})
+	raw(t, s.Addr(), "HSET", "user:attr:3", "foreign", "yes")
+	got := attributes(t, c, 1, 2, 3, 4)
+	want := "map[1:[{a 1} {ключ\x00\r\n \xff}] 2:[{ }] 3:[{foreign yes}]]"
+	if fmt.Sprint(got) != want {
+		t.Errorf("got %q, want %q", fmt.Sprint(got), want)
+	}
+	put(t, c, 1, users.Attribute{Key: "b", Value: "2"}) // replaces all
+	put(t, c, 2)
+	if err := c.DropAttributes(context.Background(), 3); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.DropAttributes(context.Background(), 3); err != nil {
+		t.Errorf("what is gone cannot be dropped: %v", err)
+	}
+	if got := fmt.Sprint(attributes(t, c, 1, 2, 3, 4)); got != "map[1:[{b 2}]]" {
+		t.Errorf("got %q", got)
+	}
+	if len(attributes(t, c)) != 0 {
+		t.Error("attributes of nobody")
+	}
+}
+
+func TestManyAttributes(t *testing.T) {
+	c := open(t, Options{URL: shared(t).DSN()})
+	var ids []int64
+	for id := int64(1); id <= 600; id++ {
+		ids = append(ids, id)
+		put(t, c, id, users.Attribute{Key: "id", Value: fmt.Sprint(id)})
+	}
+	var many []users.Attribute
+	for i := range 20_000 {
+		many = append(many, users.Attribute{Key: fmt.Sprint(i), Value: strings.Repeat("x", 20)})
+	}
+	put(t, c, 1000, many...)
+	all := attributes(t, c, append(ids, 1000)...)
+	for _, id := range ids {
+		if len(all[id]) != 1 || all[id][0].Value != fmt.Sprint(id) {
+			t.Fatalf("user %d has %v", id, all[id])
+		}
+	}
+	if len(all[1000]) != len(many) {
+		t.Errorf("%d attributes, want %d", len(all[1000]), len(many))
+	}
+}
+
+func TestAttributesOfWrongType(t *testing.T) {
+	s := shared(t)
+	c := open(t, Options{URL: s.DSN()})
+	put(t, c, 1, users.Attribute{Key: "a", Value: "1"})
+	raw(t, s.Addr(), "SET", "user:attr:2", "text")
+	all, err := c.Attributes(context.Background(), []int64{1, 2})
+	if all != nil || err == nil || !strings.Contains(err.Error(), "user 2") || !strings.Contains(err.Error(), "WRONGTYPE") {
+		t.Errorf("got %v, %v", all, err)
+	}
+	put(t, c, 2, users.Attribute{Key: "b", Value: "2"}) // a write puts it right
+	if got := fmt.Sprint(attributes(t, c, 1, 2)); got != "map[1:[{a 1}] 2:[{b 2}]]" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestPutIsAtomic reads while two writers replace the same hash, by commands that are
+// longer than what Redis reads at a time.
+func TestPutIsAtomic(t *testing.T) {
+	s := shared(t)
+	var wg sync.WaitGroup
+	stop := make(chan struct{})
+	for w := range 2 {
+		c := open(t, Options{URL: s.DSN()})
+		var attrs []users.Attribute
+		for i := range 1000 + w {
+			attrs = append(attrs, users.Attribute{Key: fmt.Sprint("k", w, "-", i), Value: fmt.Sprint(w) + strings.Repeat(" ", 100)})
+		}
+		put(t, c, 1, attrs...)
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if err := c.PutAttributes(context.Background(), 1, attrs); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	c := open(t, Options{URL: s.DSN()})
+	for range 50 {
+		attrs := attributes(t, c, 1)[1]
+		if len(attrs) == 0 || len(attrs) != map[byte]int{'0': 1000, '1': 1001}[attrs[0].Value[0]] {
+			t.Fatalf("a mixture of %d", len(attrs))
+		}
+	}
+	close(stop)
+	wg.Wait()
+}

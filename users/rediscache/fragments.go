@@ -1,0 +1,196 @@
+package rediscache
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"pinion/users"
+)
+
+// Times to live. A random part keeps what was stored together from ending together.
+const (
+	fragmentTTL, fragmentSpread = 10 * time.Minute, 2 * time.Minute
+	missingTTL, missingSpread   = 30 * time.Second, 6 * time.Second
+	leaseTTL                    = 10 * time.Second
+	voidTTL                     = time.Minute
+)
+
+// Prefixes of keys; the id follows in decimal.
+const (
+	fragmentPrefix  = "user:frag:"
+	missingPrefix   = "user:none:"
+	leasePrefix     = "user:lease:"
+	voidPrefix      = "user:void:"
+	attributePrefix = "user:attr:"
+)
+
+// maxBatch is the largest number of ids in one go.
+const maxBatch = 256
+
+func key(prefix string, id int64) string { return prefix + strconv.FormatInt(id, 10) }
+
+func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+
+// Lookup implements users.SharedCache.
+func (c *Cache) Lookup(ctx context.Context, ids []int64) ([]users.Shared, error) {
+	found := make([]users.Shared, len(ids))
+	for i := 0; i < len(ids); i += maxBatch {
+		end := min(i+maxBatch, len(ids))
+		if err := c.lookup(ctx, ids[i:end], found[i:end]); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+func (c *Cache) lookup(ctx context.Context, ids []int64, found []users.Shared) error {
+	if err := c.usable(ctx); err != nil {
+		return err
+	}
+	keys := make([]string, 0, 2*len(ids))
+	for _, prefix := range []string{fragmentPrefix, missingPrefix} {
+		for _, id := range ids {
+			keys = append(keys, key(prefix, id))
+		}
+	}
+	results, err := c.do(ctx, c.client.B().Mget().Key(keys...).Build())
+	if err != nil {
+		return err
+	}
+	values, err := results[0].ToArray()
+	if err == nil && len(values) != len(keys) {
+		err = fmt.Errorf("%w: %d values for %d keys", ErrProtocol, len(values), len(keys))
+	}
+	if err != nil {
+		return fmt.Errorf("redis: look up users: %w", err)
+	}
+	var misses []int
+	for i, id := range ids {
+		if json, ok := value(id, &values[i]); ok && len(json) > 0 {
+			// Nobody else sees this memory: rueidis allocates each string by itself, and
+			// keeps it only in its own cache, which is off.
+			found[i] = users.Shared{State: users.SharedUser, JSON: json}
+		} else if json, ok := value(id, &values[len(ids)+i]); ok && len(json) == 0 {
+			found[i].State = users.SharedMissing
+		} else {
+			misses = append(misses, i)
+		}
+	}
+	c.lease(ctx, ids, found, misses)
+	return nil
+}
+
+func value(id int64, m *rueidis.RedisMessage) (json []byte, ok bool) {
+	b, err := m.AsBytes()
+	if err != nil { // nil, or no string
+		return nil, false
+	}
+	return decode(id, b)
+}
+
+// lease asks for the leases of the misses. Without one a miss is still an answer, so no
+// failure here takes away what was found.
+func (c *Cache) lease(ctx context.Context, ids []int64, found []users.Shared, misses []int) {
+	if len(misses) == 0 {
+		return
+	}
+	tokens := make([]users.Lease, len(misses))
+	commands := make([]rueidis.Completed, len(misses))
+	for i, at := range misses {
+		for tokens[i] == 0 {
+			tokens[i] = users.Lease(rand.Uint64())
+		}
+		commands[i] = c.client.B().Set().Key(key(leasePrefix, ids[at])).Value(token(tokens[i])).
+			Nx().PxMilliseconds(leaseTTL.Milliseconds()).Build()
+	}
+	results, err := c.do(ctx, commands...)
+	if err != nil {
+		return
+	}
+	for i, at := range misses {
+		if text, err := results[i].ToString(); err == nil && text == "OK" {
+			found[at].Lease = tokens[i]
+		}
+	}
+}
+
+func token(l users.Lease) string { return strconv.FormatUint(uint64(l), 10) }
+
+// Store implements users.SharedCache. If some entries fail, the others are kept, and the
+// error is that of the first.
+func (c *Cache) Store(ctx context.Context, entries []users.SharedEntry) error {
+	for part := range slices.Chunk(entries, maxBatch) {
+		if err := c.store(ctx, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Cache) store(ctx context.Context, entries []users.SharedEntry) error {
+	if err := c.usable(ctx); err != nil {
+		return err
+	}
+	all := make([]execution, 0, len(entries))
+	for i := range entries {
+		if entries[i].Lease != 0 {
+			all = append(all, storing(&entries[i]))
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	results, err := c.run(ctx, c.scripts.store, all...)
+	if err != nil {
+		return err
+	}
+	for i := range results {
+		if err := results[i].Error(); err != nil {
+			return fmt.Errorf("redis: store %s: %w", all[i].keys[1], err)
+		}
+	}
+	return nil
+}
+
+func storing(e *users.SharedEntry) execution {
+	lease, fragment, missing := key(leasePrefix, e.ID), key(fragmentPrefix, e.ID), key(missingPrefix, e.ID)
+	value := rueidis.BinaryString(encode(e.ID, e.JSON))
+	if len(e.JSON) == 0 {
+		ttl := missingTTL + rand.N(missingSpread)
+		return execution{[]string{lease, missing, fragment}, []string{token(e.Lease), value, milliseconds(ttl)}}
+	}
+	ttl := fragmentTTL + rand.N(fragmentSpread)
+	return execution{[]string{lease, fragment, missing}, []string{token(e.Lease), value, milliseconds(ttl)}}
+}
+
+// Void implements users.SharedCache. After an error it may have been done or not; doing
+// it again does no harm.
+func (c *Cache) Void(ctx context.Context, id int64) error {
+	if err := c.usable(ctx); err != nil {
+		return err
+	}
+	e := execution{
+		keys: []string{key(fragmentPrefix, id), key(missingPrefix, id), key(leasePrefix, id), key(voidPrefix, id)},
+		args: []string{milliseconds(voidTTL)},
+	}
+	s := c.scripts.void.Load()
+	results, err := c.run(ctx, s, e)
+	if err == nil && doesNotCompile(results[0].Error()) {
+		s = newScript(voidText)
+		c.scripts.void.Store(s)
+		results, err = c.run(ctx, s, e)
+	}
+	if err != nil {
+		return err
+	}
+	if err := results[0].Error(); err != nil {
+		return fmt.Errorf("redis: void user %d: %w", id, err)
+	}
+	return nil
+}

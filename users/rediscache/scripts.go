@@ -1,0 +1,91 @@
+package rediscache
+
+import (
+	"context"
+	"crypto/sha1" // the name that Redis gives to a script
+	"encoding/hex"
+	"strings"
+	"sync/atomic"
+
+	"github.com/redis/rueidis"
+)
+
+// storeText keeps ARGV[2] at KEYS[2] for ARGV[3] ms if the lease at KEYS[1] has the token
+// ARGV[1], deletes KEYS[3], which says the opposite, and uses the lease up. The SET comes
+// first: once a script has written something it may go on writing into a full memory.
+const storeText = `if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
+redis.call('DEL', KEYS[1], KEYS[3])
+return 1`
+
+// voidText deletes KEYS[1] to KEYS[3] and sets KEYS[4] to the time, for ARGV[1] ms.
+// Numbers of Lua would write the time as 1.7e+15.
+const voidText = `redis.call('DEL', KEYS[1], KEYS[2], KEYS[3])
+local now = redis.call('TIME')
+redis.call('SET', KEYS[4], now[1] .. string.format('%06d', now[2]), 'PX', ARGV[1])
+return 1`
+
+// oomHeader lets a script of Redis 7 run in a full memory. Redis 6 does not know it; what
+// begins with a DEL runs there all the same.
+const oomHeader = "#!lua flags=allow-oom\n"
+
+type script struct{ text, sha string }
+
+func newScript(text string) *script {
+	sum := sha1.Sum([]byte(text))
+	return &script{text: text, sha: hex.EncodeToString(sum[:])}
+}
+
+type scripts struct {
+	store *script
+	void  *atomic.Pointer[script] // with the header until Redis turns out not to know it
+}
+
+func newScripts() scripts {
+	s := scripts{store: newScript(storeText), void: new(atomic.Pointer[script])}
+	s.void.Store(newScript(oomHeader + voidText))
+	return s
+}
+
+// execution is one run of a script.
+type execution struct{ keys, args []string }
+
+// run runs s once for each execution, in one go. Redis forgets its scripts when it
+// restarts: what then has not run is sent again with the text. Each result may be an
+// error of Redis.
+func (c *Cache) run(ctx context.Context, s *script, all ...execution) ([]rueidis.RedisResult, error) {
+	commands := make([]rueidis.Completed, len(all))
+	for i, e := range all {
+		commands[i] = c.client.B().Evalsha().Sha1(s.sha).Numkeys(int64(len(e.keys))).Key(e.keys...).Arg(e.args...).Build()
+	}
+	results, err := c.do(ctx, commands...)
+	if err != nil {
+		return nil, err
+	}
+	var again []int
+	commands = commands[:0]
+	for i := range results {
+		if reply, ok := rueidis.IsRedisErr(results[i].Error()); ok && reply.IsNoScript() {
+			e := all[i]
+			again = append(again, i)
+			commands = append(commands, c.client.B().Eval().Script(s.text).Numkeys(int64(len(e.keys))).Key(e.keys...).Arg(e.args...).Build())
+		}
+	}
+	if len(again) == 0 {
+		return results, nil
+	}
+	second, err := c.do(ctx, commands...)
+	if err != nil {
+		return nil, err
+	}
+	for i, at := range again {
+		results[at] = second[i]
+	}
+	return results, nil
+}
+
+// doesNotCompile reports whether Redis could not make sense of a script's text.
+func doesNotCompile(err error) bool {
+	reply, ok := rueidis.IsRedisErr(err)
+	return ok && strings.Contains(strings.ToLower(reply.Error()), "compiling script")
+}
