@@ -3,7 +3,6 @@ package sqldb
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"fmt"
 	"math"
 	"slices"
@@ -24,6 +23,15 @@ ORDER BY last_login_at DESC, id DESC LIMIT ?`
 WHERE status = 1 AND city_id = ? AND last_login_at >= ?
 ORDER BY last_login_at DESC, id DESC LIMIT ?`
 
+	// The same for a list of cities that is one parameter.
+	selectActiveInArray = `SELECT active.id, active.last_login_at FROM unnest(CAST(? AS BIGINT[])) AS city
+CROSS JOIN LATERAL (
+	SELECT id, last_login_at FROM users
+	WHERE status = 1 AND city_id = city AND last_login_at >= ?
+	ORDER BY last_login_at DESC, id DESC LIMIT ?
+) AS active
+ORDER BY active.last_login_at DESC, active.id DESC LIMIT ?`
+
 	// noCity fills up a list of cities: none has this id.
 	noCity = -1
 
@@ -38,38 +46,40 @@ ORDER BY last_login_at DESC, id DESC LIMIT ?`
 // limit, however many users there are. One scan under "city_id IN (...)" would read and
 // sort all active users of these cities.
 type activeQuery struct {
-	pool *sql.DB
+	db *DB
 
 	mu     sync.Mutex
-	all    *sql.Stmt
-	byCity [cityClasses]*sql.Stmt // by log2 of the number of cities
+	all    queryer
+	byCity [cityClasses]queryer // by log2 of the number of cities
 }
 
-func (q *activeQuery) stmt(ctx context.Context, cities int) (*sql.Stmt, error) {
+func (q *activeQuery) query(ctx context.Context, cities int) (queryer, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	stmt, text := &q.all, selectActive
-	if cities > 0 {
+	if cities > 0 && q.db.dialect.arrays {
+		stmt, text = &q.byCity[0], selectActiveInArray
+	} else if cities > 0 {
 		class := classOf(cities)
 		stmt, text = &q.byCity[class], activeInCities(1<<class)
 	}
 	if *stmt == nil {
-		var err error
-		if *stmt, err = q.pool.PrepareContext(ctx, text); err != nil {
-			*stmt = nil
+		made, err := q.db.statement(ctx, text)
+		if err != nil {
 			return nil, err
 		}
+		*stmt = made
 	}
 	return *stmt, nil
 }
 
 // activeInCities is the text for n cities. Each part is a subquery of its own, because
-// LIMIT binds to a whole UNION otherwise. The unary plus keeps the planner from pushing
-// the last ORDER BY into the parts, each of which it would then sort again.
+// LIMIT binds to a whole UNION otherwise. The unary plus keeps SQLite's planner from
+// pushing the last ORDER BY into the parts, each of which it would then sort again.
 func activeInCities(n int) string {
-	const part = "SELECT * FROM (" + selectActiveInCity + ")"
+	const part = "SELECT * FROM (" + selectActiveInCity + ") AS city"
 	return "SELECT id, last_login_at FROM (" + part + strings.Repeat(" UNION ALL "+part, n-1) +
-		") ORDER BY +last_login_at DESC, +id DESC LIMIT ?"
+		") AS cities ORDER BY +last_login_at DESC, +id DESC LIMIT ?"
 }
 
 // login is an entry of the index.
@@ -100,7 +110,7 @@ func (db *DB) ActiveIDs(ctx context.Context, q users.ActiveQuery) ([]int64, erro
 		found = append(found, part...)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("find active users: %w", err)
+		return nil, fmt.Errorf("find active users: %w", cause(ctx, err))
 	}
 	return newest(found, len(cities) > maxCities, q.Limit), nil
 }
@@ -126,14 +136,17 @@ func newest(found []login, merge bool, limit int) []int64 {
 }
 
 func (q *activeQuery) find(ctx context.Context, cities []int64, since int64, limit int) ([]login, error) {
-	stmt, err := q.stmt(ctx, len(cities))
+	stmt, err := q.query(ctx, len(cities))
 	if err != nil {
 		return nil, err
 	}
 	var args []any
-	if len(cities) == 0 {
+	switch {
+	case len(cities) == 0:
 		args = []any{since, limit}
-	} else {
+	case q.db.dialect.arrays:
+		args = []any{cities, since, limit, limit}
+	default:
 		for i := range 1 << classOf(len(cities)) {
 			city := int64(noCity)
 			if i < len(cities) {

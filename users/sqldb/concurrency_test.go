@@ -13,7 +13,7 @@ import (
 // Readers and writers at once: nobody fails, and what a write has stored is there for the
 // next read.
 func TestConcurrency(t *testing.T) {
-	onBoth(t, Options{}, func(t *testing.T, db *DB) {
+	onAll(t, Options{}, func(t *testing.T, db *DB) {
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
 		stop := time.Now().Add(500 * time.Millisecond)

@@ -2,77 +2,101 @@ package sqldb
 
 import (
 	"context"
-	"crypto/rand"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"runtime"
-	"strconv"
+	"sync/atomic"
 	"time"
-
-	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"pinion/users"
 )
 
-// DefaultBusyTimeout is the default of Options.BusyTimeout.
-const DefaultBusyTimeout = 5 * time.Second
+const (
+	// DefaultBusyTimeout is the default of Options.BusyTimeout.
+	DefaultBusyTimeout = 5 * time.Second
+	// DefaultTimeout is the default of Options.Timeout.
+	DefaultTimeout = 5 * time.Second
 
-// Page cache of each connection. SQLite's own default of 2 MB holds a few thousand
-// users; the operating system's cache holds the rest either way, one system call away.
-const cacheKiB = 8 << 10
-
-// walKeepBytes is what the write-ahead log is cut to after it has been written back, so
-// that one large transaction does not leave a large file behind.
-const walKeepBytes = 64 << 20
+	// maxLifetime is when a connection to a server is replaced, so that load finds its
+	// way to a server that came back. Servers, and what is in front of them, close
+	// connections too; MySQL says when.
+	maxLifetime = 30 * time.Minute
+)
 
 // Options says which database to open. Only DSN is required.
 type Options struct {
-	// DSN names the database: "sqlite:FILE", created if it does not exist, or
-	// "sqlite::memory:", which is gone after Close.
+	// DSN names the database: "sqlite:FILE", created if it does not exist;
+	// "sqlite::memory:", which is gone after Close;
+	// "mysql://USER:PASSWORD@HOST:PORT/NAME" for MySQL or MariaDB; or
+	// "postgres://USER:PASSWORD@HOST:PORT/NAME". Package documentation has the
+	// parameters that may follow after "?".
 	DSN string
-	// Readers is the number of reading connections. Zero or less means two per
-	// GOMAXPROCS, at least four. An in-memory database has one connection in all.
-	Readers int
-	// BusyTimeout is how long a statement waits for another process's lock. Zero or
-	// less means DefaultBusyTimeout.
+	// MaxConns is the number of connections. They are opened when needed and then kept.
+	// Zero or less means four per GOMAXPROCS, at least 8 and at most 64.
+	//
+	// Of a SQLite file it is the number of reading connections, all opened at once, and
+	// zero or less means two per GOMAXPROCS, at least four. An in-memory database has one
+	// connection in all.
+	MaxConns int
+	// Timeout bounds the time to connect to a server, and with MySQL every single wait for
+	// the server. It is the last resort for callers without a deadline: contexts end
+	// calls earlier. Zero or less means DefaultTimeout.
+	Timeout time.Duration
+	// BusyTimeout is how long a statement of SQLite waits for another process's lock. Zero
+	// or less means DefaultBusyTimeout.
 	BusyTimeout time.Duration
-	// Now is the clock of created_at and updated_at; nil: time.Now.
+	// AttributesElsewhere makes Create, Update and Fill leave attributes out: the caller
+	// stores them.
+	AttributesElsewhere bool
+	// Now is the clock of all times that are stored; nil: time.Now.
 	Now func() time.Time
 }
 
 // DB is an open database. Its methods are safe for concurrent use.
 type DB struct {
-	read, write *sql.DB // the same for an in-memory database
-	keep        *sql.DB // holds an in-memory database while its connection is replaced; else nil
-	now         func() time.Time
+	target  target
+	dialect *dialect
+	timeout time.Duration
+	now     func() time.Time
+	leave   bool // attributes to the caller
 
-	path string      // of the file; empty for an in-memory database
-	file os.FileInfo // what was at path when it was opened
+	read, write *sql.DB     // two for a SQLite file, else the same
+	keep        *sql.DB     // holds an in-memory database while its connection is replaced; else nil
+	file        os.FileInfo // the SQLite file when it was opened; else nil
 
 	rows, attributes, members *listQuery
 	active                    *activeQuery
-	address                   *sql.Stmt
+	address                   queryer
+
+	cleaned atomic.Int64 // when old keys were last removed, unix microseconds
 }
 
 var (
 	_ users.Rows            = (*DB)(nil)
 	_ users.AttributeSource = (*DB)(nil)
 	_ users.MemberSource    = (*DB)(nil)
+	_ users.VoidLog         = (*DB)(nil)
 )
 
 // Open opens the database and brings its schema up to date. The error matches
-// ErrUnsupported when DSN itself is wrong; otherwise it names the file. The caller
-// must Close the DB.
+// ErrUnsupported when DSN itself is wrong; otherwise it names the file or the server. It
+// never holds the password. The caller must Close the DB.
 func Open(ctx context.Context, opts Options) (*DB, error) {
-	path, err := parseDSN(opts.DSN)
+	t, err := parseDSN(opts.DSN)
 	if err != nil {
 		return nil, err
 	}
-	if opts.Readers <= 0 {
-		opts.Readers = max(4, 2*runtime.GOMAXPROCS(0))
+	procs := runtime.GOMAXPROCS(0)
+	if opts.MaxConns <= 0 && t.dialect.server {
+		opts.MaxConns = min(max(8, 4*procs), 64)
+	} else if opts.MaxConns <= 0 {
+		opts.MaxConns = max(4, 2*procs)
+	}
+	if opts.Timeout <= 0 {
+		opts.Timeout = DefaultTimeout
 	}
 	if opts.BusyTimeout <= 0 {
 		opts.BusyTimeout = DefaultBusyTimeout
@@ -80,128 +104,118 @@ func Open(ctx context.Context, opts Options) (*DB, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	db := &DB{now: opts.Now}
-	if path == memoryName {
+	db := &DB{target: t, dialect: t.dialect, timeout: opts.Timeout, now: opts.Now, leave: opts.AttributesElsewhere}
+	switch {
+	case t.dialect.server:
+		err = db.openServer(ctx, opts)
+	case t.path == memoryName:
 		err = db.openMemory(ctx, opts)
-	} else {
-		err = db.openFile(ctx, path, opts)
+	default:
+		err = db.openFile(ctx, opts)
 	}
 	if err == nil {
 		err = db.prepare(ctx)
 	}
 	if err != nil {
 		_ = db.Close() // the first error says more
-		return nil, fmt.Errorf("open database %s: %w", path, err)
+		return nil, fmt.Errorf("open database %s: %w", &t, t.hide(err))
 	}
 	return db, nil
 }
 
-func (db *DB) openFile(ctx context.Context, path string, opts Options) error {
-	query := pragmas(opts)
-	query.Set("_txlock", "immediate")
-	query.Set("_journal_mode", "WAL")
-	query.Set("_synchronous", "FULL")
-	query.Add("_pragma", "journal_size_limit("+strconv.Itoa(walKeepBytes)+")")
-	var err error
-	if db.write, err = openPool(driverName(path, query), 1); err != nil {
+func (db *DB) openServer(ctx context.Context, opts Options) error {
+	c, err := db.connector(true)
+	if err != nil {
 		return err
 	}
-	var mode string
-	if err := db.write.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&mode); err != nil {
+	db.read = sql.OpenDB(c)
+	db.write = db.read
+	// All are kept: one that is given up is soon needed again, and costs several round
+	// trips and a thread or a process of the server's.
+	db.read.SetMaxOpenConns(opts.MaxConns)
+	db.read.SetMaxIdleConns(opts.MaxConns)
+	if err := db.alone(ctx, db.migrate); err != nil {
 		return err
 	}
-	if mode != "wal" {
-		return fmt.Errorf("journal mode is %s: the file system does not support WAL", mode)
-	}
-	if err := migrate(ctx, db.write, db.now); err != nil {
-		return err
-	}
-	if db.file, err = os.Stat(path); err != nil {
-		return err
-	}
-	db.path = path
-	query = pragmas(opts)
-	query.Set("mode", "ro")
-	if db.read, err = openPool(driverName(path, query), opts.Readers); err != nil {
-		return err
-	}
-	return fillPool(ctx, db.read, opts.Readers)
-}
-
-// fillPool opens all connections now. Later there may be no descriptor left for them:
-// clients take theirs first.
-func fillPool(ctx context.Context, pool *sql.DB, size int) error {
-	conns := make([]*sql.Conn, 0, size)
-	defer func() {
-		for _, c := range conns {
-			_ = c.Close() // into the pool
-		}
-	}()
-	for range size {
-		c, err := pool.Conn(ctx)
-		if err != nil {
+	lifetime := maxLifetime
+	if db.dialect.name == mysqlScheme {
+		var seconds int64
+		if err := db.read.QueryRowContext(ctx, "SELECT @@wait_timeout").Scan(&seconds); err != nil {
 			return err
 		}
-		conns = append(conns, c)
-		if err := c.PingContext(ctx); err != nil {
-			return err
-		}
+		// The server closes what has been idle for that long, just when it is asked.
+		lifetime = min(lifetime, time.Duration(seconds)*time.Second*3/4)
 	}
+	db.read.SetConnMaxLifetime(lifetime)
 	return nil
 }
 
-func (db *DB) openMemory(ctx context.Context, opts Options) error {
-	query := pragmas(opts)
-	query.Set("_txlock", "immediate")
-	query.Set("vfs", "memdb")
-	// A leading slash makes the name one database for all connections of the process;
-	// chance makes it one for each Open.
-	name := driverName("/pinion-"+rand.Text(), query)
-	var err error
-	if db.keep, err = openPool(name, 1); err != nil {
-		return err
+// connector makes connections to the server. Those that are not limited wait for an
+// answer until their context ends.
+func (db *DB) connector(limited bool) (driver.Connector, error) {
+	if db.dialect.name == mysqlScheme {
+		return db.target.mysqlConnector(db.timeout, limited)
 	}
-	if err := db.keep.PingContext(ctx); err != nil {
-		return err
-	}
-	if db.write, err = openPool(name, 1); err != nil {
-		return err
-	}
-	db.read = db.write
-	return migrate(ctx, db.write, db.now)
+	return db.target.postgresConnector(db.timeout)
 }
 
-// pragmas are the settings of every connection.
-func pragmas(opts Options) url.Values {
-	return url.Values{
-		"_busy_timeout": {strconv.FormatInt(opts.BusyTimeout.Milliseconds(), 10)},
-		"_foreign_keys": {"on"},
-		"_dqs":          {"false"}, // a misspelt column is an error, not a string
-		"_error_rc":     {"true"},  // errors without the leftovers of earlier ones
-		"_pragma":       {"cache_size(-" + strconv.Itoa(cacheKiB) + ")", "temp_store(MEMORY)"},
+// alone runs f on a connection while no other instance runs anything in alone on the same
+// database. With SQLite only f's transactions exclude others.
+func (db *DB) alone(ctx context.Context, f func(context.Context, *sql.Conn) error) error {
+	pool := db.write
+	if db.dialect.server {
+		// One of its own: what f does may take the server long.
+		c, err := db.connector(false)
+		if err != nil {
+			return err
+		}
+		pool = sql.OpenDB(c)
+		defer pool.Close() //nolint:errcheck // f's transactions have been committed or not
 	}
-}
-
-// openPool makes a pool that keeps all its connections: each has its own page cache and
-// prepared statements, which are the costly part.
-func openPool(name string, size int) (*sql.DB, error) {
-	pool, err := sql.Open("sqlite", name)
+	conn, err := pool.Conn(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	pool.SetMaxOpenConns(size)
-	pool.SetMaxIdleConns(size)
-	return pool, nil
+	defer conn.Close() //nolint:errcheck // as above
+	return f(ctx, conn)
 }
 
 func (db *DB) prepare(ctx context.Context) error {
-	db.rows = &listQuery{pool: db.read, head: selectRows, column: "id"}
-	db.attributes = &listQuery{pool: db.read, head: selectAttributes, column: "user_id"}
-	db.members = &listQuery{pool: db.read, head: selectMembers, column: "user_id"}
-	db.active = &activeQuery{pool: db.read}
+	db.rows = &listQuery{db: db, head: selectRows, column: "id"}
+	db.attributes = &listQuery{db: db, head: selectAttributes, column: "user_id"}
+	db.members = &listQuery{db: db, head: selectMembers, column: "user_id"}
+	db.active = &activeQuery{db: db}
 	var err error
-	db.address, err = db.read.PrepareContext(ctx, selectAddress)
+	db.address, err = db.statement(ctx, selectAddress)
 	return err
+}
+
+// queryer is a SELECT that can be run: prepared, or as its text.
+type queryer interface {
+	QueryContext(ctx context.Context, args ...any) (*sql.Rows, error)
+}
+
+// statement makes a SELECT ready to be run many times.
+func (db *DB) statement(ctx context.Context, text string) (queryer, error) {
+	text = db.dialect.bind(text)
+	if !db.dialect.prepared {
+		return textQuery{pool: db.read, text: text}, nil
+	}
+	stmt, err := db.read.PrepareContext(ctx, text)
+	if err != nil {
+		return nil, err // and no queryer that is not nil
+	}
+	return stmt, nil
+}
+
+type textQuery struct {
+	pool *sql.DB
+	text string
+}
+
+// QueryContext runs the text.
+func (q textQuery) QueryContext(ctx context.Context, args ...any) (*sql.Rows, error) {
+	return q.pool.QueryContext(ctx, q.text, args...)
 }
 
 // Close closes all connections. Calls in progress must have returned. An in-memory
@@ -225,20 +239,20 @@ func (db *DB) Close() error {
 // what is written to it is gone with the process.
 var errReplaced = errors.New("the file is not the one that was opened")
 
-// Ping reads from the database, and checks that its file is still where it was.
+// Ping reads from the database, and checks that the file of SQLite is still where it was.
 func (db *DB) Ping(ctx context.Context) error {
-	if db.path != "" {
-		now, err := os.Stat(db.path)
+	if db.file != nil {
+		now, err := os.Stat(db.target.path)
 		if err == nil && !os.SameFile(now, db.file) {
 			err = errReplaced
 		}
 		if err != nil {
-			return fmt.Errorf("ping database %s: %w", db.path, err)
+			return fmt.Errorf("ping database %s: %w", &db.target, err)
 		}
 	}
 	var version int
 	if err := db.read.QueryRowContext(ctx, selectVersion).Scan(&version); err != nil {
-		return fmt.Errorf("ping database: %w", err)
+		return fmt.Errorf("ping database: %w", cause(ctx, err))
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -22,76 +23,151 @@ const (
 )
 
 const (
-	selectEverUsed = `SELECT EXISTS (SELECT 1 FROM users) OR EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'users' AND seq > 0)`
-	insertDemoUser = `INSERT INTO users
-(id, name, email, phone, avatar, status, city_id, last_login_at, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
-	insertMember  = `INSERT INTO members (user_id, level, points) VALUES (?, ?, ?)`
-	insertAddress = `INSERT INTO addresses (user_id, address) VALUES (?, ?)`
+	insertDemoUsers = `INSERT INTO users
+(id, name, email, phone, avatar, status, city_id, last_login_at, created_at, updated_at) VALUES `
+	insertMembers   = `INSERT INTO members (user_id, level, points) VALUES `
+	insertAddresses = `INSERT INTO addresses (user_id, address) VALUES `
+
+	// A row of the migrations that never gets a time is a Fill that was begun.
+	beginFill = 0
+	endFill   = `DELETE FROM schema_migrations WHERE version = ?`
 )
 
 // Fill puts n made-up users with the ids 1 to n into an empty database. Their data is
 // the same at every call, and that of one user does not depend on n. It reports whether
 // it filled: a database that holds users, or ever did, is left as it is. All users
-// appear at once, at the end, or none when Fill fails or ctx ends.
+// appear at once, at the end, or none when Fill fails or ctx ends. Of several instances
+// that call it at the same time one fills, and the others wait for it.
 //
 // progress, if not nil, is called now and then on the caller's goroutine.
 func (db *DB) Fill(ctx context.Context, n int, progress func(done, total int)) (filled bool, err error) {
 	if n <= 0 {
 		return false, nil
 	}
-	err = inTx(ctx, db.write, func(tx *sql.Tx) error {
-		var used bool
-		if err := tx.QueryRowContext(ctx, selectEverUsed).Scan(&used); err != nil || used {
-			return err
+	err = db.alone(ctx, func(ctx context.Context, conn *sql.Conn) error {
+		if db.dialect.reserve != nil {
+			if err := db.reserve(ctx, conn, n); err != nil {
+				return err
+			}
 		}
-		filled = true
-		return fill(ctx, tx, n, progress)
+		err := db.runTx(ctx, conn, func(t *tx) error {
+			var used bool
+			if err := t.queryRow(ctx, db.dialect.everUsed).Scan(&used); err != nil || used {
+				return err
+			}
+			filled = true
+			if err := db.fill(ctx, t, n, progress); err != nil {
+				return err
+			}
+			_, err := t.exec(ctx, endFill, beginFill)
+			return err
+		})
+		if err == nil && filled && db.dialect.analyze != "" {
+			_, _ = conn.ExecContext(ctx, db.dialect.analyze) // the users are there without it
+		}
+		return err
 	})
 	if err != nil {
-		return false, fmt.Errorf("fill database with %d users: %w", n, err)
+		return false, fmt.Errorf("fill database with %d users: %w", n, cause(ctx, err))
 	}
 	return filled, nil
 }
 
-func fill(ctx context.Context, tx *sql.Tx, n int, progress func(done, total int)) error {
-	var stmts [4]*sql.Stmt
-	for i, text := range []string{insertDemoUser, insertAttribute, insertMember, insertAddress} {
-		stmt, err := tx.PrepareContext(ctx, text)
-		if err != nil {
-			return err
-		}
-		defer stmt.Close() //nolint:errcheck // a statement that only inserts has nothing left to say
-		stmts[i] = stmt
+// reserve sets the ids 1 to n aside in a database that was never used, so that nobody is
+// given one meanwhile. To a server they are used from then on, even if the users never
+// come, so it is first written down why.
+func (db *DB) reserve(ctx context.Context, conn *sql.Conn, n int) error {
+	if err := db.dialect.lock(ctx, conn); err != nil {
+		return err
 	}
-	user, attribute, member, address := stmts[0], stmts[1], stmts[2], stmts[3]
-	var m demoMaker
-	m.init()
-	for id := int64(1); id <= int64(n); id++ {
-		u, home := m.user(id)
-		login := sql.NullInt64{Int64: u.LastLoginAt.UnixMicro(), Valid: !u.LastLoginAt.IsZero()}
-		_, err := user.ExecContext(ctx, id, u.Name, u.Email, u.Phone, u.Avatar, u.Status, u.CityID,
-			login, u.CreatedAt.UnixMicro(), u.UpdatedAt.UnixMicro())
-		if err != nil {
+	t := tx{conn: conn, dialect: db.dialect}
+	var used, begun bool
+	if err := t.queryRow(ctx, db.dialect.everUsed).Scan(&used); err != nil || used {
+		return err
+	}
+	if err := t.queryRow(ctx, "SELECT EXISTS (SELECT 1 FROM schema_migrations WHERE version = ?)", beginFill).Scan(&begun); err != nil {
+		return err
+	}
+	if !begun {
+		if _, err := t.exec(ctx, insertMigration, beginFill, "fill", 0); err != nil {
 			return err
 		}
-		for _, a := range u.Attributes {
-			if _, err := attribute.ExecContext(ctx, id, a.Key, a.Value); err != nil {
-				return err
+	}
+	_, err := conn.ExecContext(ctx, db.dialect.reserve(n))
+	return err
+}
+
+// fillRows is the most rows of one INSERT, and fillUsers the most users between two of
+// them. SQLite takes 32,766 parameters, Postgres 65,535.
+const (
+	fillRows  = 500
+	fillUsers = 500
+)
+
+// rowsOf gathers the rows of a table into long INSERTs.
+type rowsOf struct {
+	head    string
+	columns int
+	args    []any
+}
+
+func (r *rowsOf) add(args ...any) { r.args = append(r.args, args...) }
+
+func (r *rowsOf) flush(ctx context.Context, t *tx) error {
+	for args := range slices.Chunk(r.args, fillRows*r.columns) {
+		if _, err := t.exec(ctx, r.head+tuples(len(args)/r.columns, r.columns), args...); err != nil {
+			return err
+		}
+	}
+	r.args = r.args[:0]
+	return nil
+}
+
+func (db *DB) fill(ctx context.Context, t *tx, n int, progress func(done, total int)) error {
+	rows := rowsOf{head: insertDemoUsers, columns: 10}
+	attributes := rowsOf{head: insertAttributes, columns: 3}
+	members := rowsOf{head: insertMembers, columns: 3}
+	addresses := rowsOf{head: insertAddresses, columns: 2}
+	for u, home := range DemoUsers(n) {
+		login := sql.NullInt64{Int64: u.LastLoginAt.UnixMicro(), Valid: !u.LastLoginAt.IsZero()}
+		rows.add(u.ID, u.Name, u.Email, u.Phone, u.Avatar, u.Status, u.CityID,
+			login, u.CreatedAt.UnixMicro(), u.UpdatedAt.UnixMicro())
+		if !db.leave {
+			for _, a := range u.Attributes {
+				attributes.add(u.ID, a.Key, a.Value)
 			}
 		}
 		if u.Member != nil {
-			if _, err := member.ExecContext(ctx, id, u.Member.Level, u.Member.Points); err != nil {
+			members.add(u.ID, u.Member.Level, u.Member.Points)
+		}
+		addresses.add(u.ID, home)
+		if u.ID%fillUsers != 0 && u.ID != int64(n) {
+			continue
+		}
+		for _, r := range []*rowsOf{&rows, &attributes, &members, &addresses} {
+			if err := r.flush(ctx, t); err != nil {
 				return err
 			}
 		}
-		if _, err := address.ExecContext(ctx, id, home); err != nil {
-			return err
-		}
-		if progress != nil && (id%demoProgress == 0 || id == int64(n)) {
-			progress(int(id), n)
+		if progress != nil && (u.ID%demoProgress == 0 || u.ID == int64(n)) {
+			progress(int(u.ID), n)
 		}
 	}
 	return nil
+}
+
+// DemoUsers yields the users that Fill stores, with their addresses. A caller that keeps
+// attributes elsewhere finds them here.
+func DemoUsers(n int) iter.Seq2[users.User, string] {
+	return func(yield func(users.User, string) bool) {
+		var m demoMaker
+		m.init()
+		for id := int64(1); id <= int64(n); id++ {
+			if !yield(m.user(id)) {
+				return
+			}
+		}
+	}
 }
 
 // demoMaker makes people up.

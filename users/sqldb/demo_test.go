@@ -18,22 +18,29 @@ func dump(t *testing.T, db *DB) string {
 	t.Helper()
 	h := sha256.New()
 	for _, text := range []string{
-		"SELECT id, name || char(0) || email || char(0) || phone || char(0) || avatar, status, city_id, coalesce(last_login_at, -1), created_at, updated_at FROM users ORDER BY id",
-		"SELECT user_id, address, 0, 0, 0, 0, 0 FROM addresses ORDER BY user_id",
-		"SELECT user_id, key || char(0) || value, 0, 0, 0, 0, 0 FROM user_attributes ORDER BY user_id, key",
-		"SELECT user_id, level, points, 0, 0, 0, 0 FROM members ORDER BY user_id",
+		"SELECT id, name, email, phone, avatar, status, city_id, coalesce(last_login_at, -1), created_at, updated_at FROM users ORDER BY id",
+		"SELECT user_id, address FROM addresses ORDER BY user_id",
+		`SELECT user_id, "key", value FROM user_attributes ORDER BY user_id, "key"`,
+		"SELECT user_id, level, points FROM members ORDER BY user_id",
 	} {
 		rows, err := db.read.Query(text)
 		if err != nil {
 			t.Fatal(err)
 		}
+		columns, err := rows.Columns()
+		if err != nil {
+			t.Fatal(err)
+		}
+		values := make([]string, len(columns))
+		dest := make([]any, len(columns))
+		for i := range values {
+			dest[i] = &values[i]
+		}
 		for rows.Next() {
-			var s string
-			var n [6]int64
-			if err := rows.Scan(&n[0], &s, &n[1], &n[2], &n[3], &n[4], &n[5]); err != nil {
+			if err := rows.Scan(dest...); err != nil {
 				t.Fatal(err)
 			}
-			h.Write(fmt.Appendf(nil, "%d %q\n", n, s))
+			h.Write(fmt.Appendf(nil, "%q\n", values))
 		}
 		if err := rows.Err(); err != nil {
 			t.Fatal(err)
@@ -43,7 +50,7 @@ func dump(t *testing.T, db *DB) string {
 }
 
 func TestFill(t *testing.T) {
-	onBoth(t, Options{}, func(t *testing.T, db *DB) {
+	onAll(t, Options{}, func(t *testing.T, db *DB) {
 		ctx := context.Background()
 		var steps []int
 		filled, err := db.Fill(ctx, 1200, func(done, total int) {
@@ -59,7 +66,7 @@ func TestFill(t *testing.T) {
 			t.Errorf("progress %v", steps)
 		}
 		// The rows are what golden answers elsewhere rest on: a change here changes those.
-		const want = "4e8881851ba123026d5b58fb2065d16665e98b758f1500a29259349ed08be7da"
+		const want = "f89e6d3a43a5afbc9916e404de177d645fdbd77354ce0489cea1da9e07f7f1d5"
 		before := dump(t, db)
 		if before != want {
 			t.Errorf("rows hash to %s, want %s", before, want)
@@ -78,7 +85,7 @@ func TestFill(t *testing.T) {
 
 // A database that had users once has given their ids away.
 func TestFillEverUsed(t *testing.T) {
-	onBoth(t, Options{}, func(t *testing.T, db *DB) {
+	onAll(t, Options{}, func(t *testing.T, db *DB) {
 		ctx := context.Background()
 		if err := db.Delete(ctx, mustCreate(t, db, users.NewUser{Name: "x"})); err != nil {
 			t.Fatal(err)
@@ -90,7 +97,7 @@ func TestFillEverUsed(t *testing.T) {
 }
 
 func TestFillInterrupted(t *testing.T) {
-	onBoth(t, Options{}, func(t *testing.T, db *DB) {
+	onAll(t, Options{}, func(t *testing.T, db *DB) {
 		ctx, cancel := context.WithCancel(context.Background())
 		filled, err := db.Fill(ctx, 1500, func(done, _ int) {
 			if done == 1000 {
@@ -129,6 +136,9 @@ func TestDemoUsers(t *testing.T) {
 		if err := in.Validate(); err != nil {
 			t.Errorf("user %d could not be created by a client: %v", id, err)
 		}
+		if strings.Contains(fmt.Sprint(in), "\x00") {
+			t.Errorf("user %d holds a NUL, which Postgres cannot store", id)
+		}
 		if !strings.HasSuffix(u.Email, "@example.com") || u.CityID < 1 || u.CityID > demoCities {
 			t.Errorf("user %d: %+v", id, u)
 		}
@@ -152,7 +162,7 @@ func TestDemoUsers(t *testing.T) {
 	}
 	for _, want := range []string{
 		"Latin", "Cyrillic", "Greek", "Arabic", "Hebrew", "Devanagari", "Han", "Hiragana", "Hangul", "Thai",
-		"quote", "backslash", "control", "NUL", "beyond the basic plane", "never logged in",
+		"quote", "backslash", "control", "beyond the basic plane", "never logged in",
 		"bronze", "silver", "gold", "platinum",
 	} {
 		if seen[want] == 0 {
@@ -173,7 +183,7 @@ func classify(name string, seen map[string]int) {
 			seen[s]++
 		}
 	}
-	for what, chars := range map[string]string{"quote": `"`, "backslash": `\`, "NUL": "\x00"} {
+	for what, chars := range map[string]string{"quote": `"`, "backslash": `\`} {
 		if strings.Contains(name, chars) {
 			seen[what]++
 		}

@@ -78,7 +78,7 @@ func oddNames() []string {
 		"%s \\ %s",
 		"%s\t%s",
 		"%s\r\n%s",
-		"\x00%s\x1f%s",
+		"\x01%s\x1f%s",
 		"%s</script><b>%s",
 		"%s\u2028%s\u2029",
 		"%s\u007f\u0085%s",

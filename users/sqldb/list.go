@@ -4,47 +4,50 @@ import (
 	"context"
 	"database/sql"
 	"math/bits"
-	"strings"
 	"sync"
 )
 
-// maxList is the longest list of one query; longer ones are cut. SQLite allows 32,766
-// parameters, but each prepared size costs memory on every connection.
-const maxList = 1 << (listClasses - 1)
+const (
+	// listClasses is the number of list lengths that are asked with: 1, 2, 4, ... 512.
+	// Each length is a text of its own, prepared by SQLite on every connection and counted
+	// separately in the statistics of a server.
+	listClasses = 10
+	// maxList is the longest list of one query; longer ones are cut. MariaDB turns lists of
+	// 1,000 and more into a temporary table.
+	maxList = 1 << (listClasses - 1)
+)
 
-// listClasses is the number of prepared list lengths: 1, 2, 4, ... 1024.
-const listClasses = 11
-
-// listQuery is a SELECT whose condition is "column IN (list of ids)". It is prepared for
-// lists of powers of two; the rest of a list repeats its last id, which finds nothing
-// twice.
+// listQuery is a SELECT whose condition is that a column is in a list of ids.
 type listQuery struct {
-	pool   *sql.DB
+	db     *DB
 	head   string // SELECT ... FROM ...
 	column string
 
-	mu    sync.Mutex
-	stmts [listClasses]*sql.Stmt // by log2 of the length, prepared at first use
+	mu     sync.Mutex
+	byList [listClasses]queryer // by log2 of the length, made at first use
 }
 
 // classOf is the smallest class that holds n.
 func classOf(n int) int { return bits.Len(uint(n - 1)) }
 
-func (q *listQuery) stmt(ctx context.Context, class int) (*sql.Stmt, error) {
+func (q *listQuery) query(ctx context.Context, class int) (queryer, error) {
+	if q.db.dialect.arrays {
+		class = 0 // one text for all
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.stmts[class] == nil {
-		stmt, err := q.pool.PrepareContext(ctx, q.text(1<<class))
+	if q.byList[class] == nil {
+		stmt, err := q.db.statement(ctx, q.text(1<<class))
 		if err != nil {
 			return nil, err
 		}
-		q.stmts[class] = stmt
+		q.byList[class] = stmt
 	}
-	return q.stmts[class], nil
+	return q.byList[class], nil
 }
 
 func (q *listQuery) text(n int) string {
-	return q.head + " WHERE " + q.column + " IN (?" + strings.Repeat(",?", n-1) + ")"
+	return q.head + " WHERE " + q.db.dialect.inList(q.column, n)
 }
 
 // each calls scan for every row that the ids find. scan must not run other queries: an
@@ -53,7 +56,7 @@ func (q *listQuery) each(ctx context.Context, ids []int64, scan func(*sql.Rows) 
 	for len(ids) > 0 {
 		n := min(len(ids), maxList)
 		if err := q.eachOf(ctx, ids[:n], scan); err != nil {
-			return err
+			return cause(ctx, err)
 		}
 		ids = ids[n:]
 	}
@@ -62,15 +65,11 @@ func (q *listQuery) each(ctx context.Context, ids []int64, scan func(*sql.Rows) 
 
 func (q *listQuery) eachOf(ctx context.Context, ids []int64, scan func(*sql.Rows) error) error {
 	class := classOf(len(ids))
-	stmt, err := q.stmt(ctx, class)
+	stmt, err := q.query(ctx, class)
 	if err != nil {
 		return err
 	}
-	args := make([]any, 1<<class)
-	for i := range args {
-		args[i] = ids[min(i, len(ids)-1)]
-	}
-	rows, err := stmt.QueryContext(ctx, args...)
+	rows, err := stmt.QueryContext(ctx, q.db.dialect.listArgs(ids, 1<<class)...)
 	if err != nil {
 		return err
 	}

@@ -9,22 +9,20 @@ import (
 	"io/fs"
 	"strconv"
 	"strings"
-	"time"
 )
 
-//go:embed migrations/*.sql
+//go:embed migrations/*/*.sql
 var migrationFiles embed.FS
 
 const (
-	createMigrations = `CREATE TABLE IF NOT EXISTS schema_migrations (
-	version    INTEGER PRIMARY KEY,
-	name       TEXT    NOT NULL,
-	applied_at INTEGER NOT NULL
-)`
-	selectVersion = `SELECT coalesce(max(version), 0) FROM schema_migrations`
+	// A migration that is not done yet has no time.
+	selectVersion = `SELECT coalesce(max(version), 0) FROM schema_migrations WHERE applied_at <> 0`
 	// rewriteMigrations changes nothing, but has to be able to.
 	rewriteMigrations = `UPDATE schema_migrations SET applied_at = applied_at`
 	insertMigration   = `INSERT INTO schema_migrations (version, name, applied_at) VALUES (?, ?, ?)`
+	selectStep        = `SELECT step FROM schema_migrations WHERE version = ?`
+	updateStep        = `UPDATE schema_migrations SET step = ? WHERE version = ?`
+	finishMigration   = `UPDATE schema_migrations SET applied_at = ? WHERE version = ?`
 )
 
 // errNewerSchema keeps an old program from writing to tables it does not understand.
@@ -32,20 +30,22 @@ var errNewerSchema = errors.New("the database was made by a newer version of thi
 
 // migration is one step of the schema: "0001_users.sql" is version 1.
 type migration struct {
-	version int
-	name    string
-	text    string
+	version    int
+	name       string
+	statements []string
 }
 
-// readMigrations returns the steps in order; their numbers run from 1 without a gap.
-func readMigrations(files fs.FS) ([]migration, error) {
-	names, err := fs.Glob(files, "migrations/*.sql") // sorted
+// readMigrations returns the steps of a database in order; their numbers run from 1
+// without a gap.
+func readMigrations(files fs.FS, dialect string) ([]migration, error) {
+	folder := "migrations/" + dialect + "/"
+	names, err := fs.Glob(files, folder+"*.sql") // sorted
 	if err != nil {
 		return nil, err
 	}
 	steps := make([]migration, 0, len(names))
 	for i, path := range names {
-		name := strings.TrimPrefix(path, "migrations/")
+		name := strings.TrimPrefix(path, folder)
 		number, _, _ := strings.Cut(name, "_")
 		version, err := strconv.Atoi(number)
 		if err != nil || version != i+1 {
@@ -55,57 +55,140 @@ func readMigrations(files fs.FS) ([]migration, error) {
 		if err != nil {
 			return nil, err
 		}
-		steps = append(steps, migration{version: version, name: name, text: string(text)})
+		steps = append(steps, migration{version: version, name: name, statements: splitStatements(string(text))})
 	}
 	return steps, nil
 }
 
-// migrate applies the steps that the database lacks, all of them or none. It writes
-// even when it lacks none: a database that cannot be written must not be served, and
-// SQLite lets a transaction that only might write begin on one.
-func migrate(ctx context.Context, pool *sql.DB, now func() time.Time) error {
-	steps, err := readMigrations(migrationFiles)
-	if err != nil {
-		return err
+// splitStatements cuts at every semicolon that ends a line: not every driver takes several
+// statements at once.
+func splitStatements(text string) (statements []string) {
+	for s := range strings.SplitSeq(strings.TrimSpace(text)+"\n", ";\n") {
+		if s = strings.TrimSpace(s); s != "" {
+			statements = append(statements, s)
+		}
 	}
-	return inTx(ctx, pool, func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, createMigrations); err != nil {
-			return err
-		}
-		var version int
-		if err := tx.QueryRowContext(ctx, selectVersion).Scan(&version); err != nil {
-			return err
-		}
-		if version > len(steps) {
-			return fmt.Errorf("%w: schema %d, known are 1 to %d", errNewerSchema, version, len(steps))
-		}
-		for _, m := range steps[version:] {
-			if _, err := tx.ExecContext(ctx, m.text); err != nil {
-				return fmt.Errorf("migration %s: %w", m.name, err)
-			}
-			if _, err := tx.ExecContext(ctx, insertMigration, m.version, m.name, now().UnixMicro()); err != nil {
-				return fmt.Errorf("migration %s: %w", m.name, err)
-			}
-		}
-		_, err := tx.ExecContext(ctx, rewriteMigrations)
-		return err
-	})
+	return statements
 }
 
-// inTx commits what f does, or nothing of it. When ctx ends, the transaction is rolled
-// back underneath f, whose own error then only tells of the pieces.
-func inTx(ctx context.Context, pool *sql.DB, f func(*sql.Tx) error) error {
-	tx, err := pool.BeginTx(ctx, nil)
+// migrate applies the steps that the database lacks.
+func (db *DB) migrate(ctx context.Context, conn *sql.Conn) error {
+	steps, err := readMigrations(migrationFiles, db.dialect.name)
 	if err != nil {
 		return err
 	}
-	// After a commit this does nothing; after a panic it frees the writer.
-	defer tx.Rollback() //nolint:errcheck // the error of f or of Commit says more
-	if err = f(tx); err == nil {
-		err = tx.Commit()
+	if !db.dialect.server {
+		// It writes even when the database lacks nothing: one that cannot be written must
+		// not be served, and SQLite lets a transaction that only might write begin on one.
+		return db.runTx(ctx, conn, func(t *tx) error {
+			if err := t.migrate(ctx, db, steps); err != nil {
+				return err
+			}
+			_, err := t.exec(ctx, rewriteMigrations)
+			return err
+		})
 	}
-	if err != nil && ctx.Err() != nil {
-		return ctx.Err()
+	// A server that is up to date is only read: one that cannot be written now may be
+	// able to again, without anybody asking us. An error comes back below.
+	if v, err := version(ctx, conn); err == nil && v == len(steps) {
+		return nil
 	}
-	return err
+	if err := db.dialect.lock(ctx, conn); err != nil {
+		return err
+	}
+	if db.dialect.stepwise {
+		return db.migrateStepwise(ctx, conn, steps)
+	}
+	return db.runTx(ctx, conn, func(t *tx) error { return t.migrate(ctx, db, steps) })
+}
+
+func version(ctx context.Context, conn *sql.Conn) (v int, err error) {
+	err = conn.QueryRowContext(ctx, selectVersion).Scan(&v)
+	return v, err
+}
+
+// missing returns the steps that the database lacks. Their table must be there.
+func missing(ctx context.Context, conn *sql.Conn, steps []migration) ([]migration, error) {
+	v, err := version(ctx, conn)
+	if err != nil {
+		return nil, err
+	}
+	if v > len(steps) {
+		return nil, fmt.Errorf("%w: schema %d, known are 1 to %d", errNewerSchema, v, len(steps))
+	}
+	return steps[v:], nil
+}
+
+// migrate applies all steps that the database lacks, or none.
+func (t *tx) migrate(ctx context.Context, db *DB, steps []migration) error {
+	if _, err := t.exec(ctx, db.dialect.createMigrations); err != nil {
+		return err
+	}
+	steps, err := missing(ctx, t.conn, steps)
+	if err != nil {
+		return err
+	}
+	for _, m := range steps {
+		for _, s := range m.statements {
+			if _, err := t.conn.ExecContext(ctx, s); err != nil {
+				return fmt.Errorf("migration %s: %w", m.name, err)
+			}
+		}
+		if _, err := t.exec(ctx, insertMigration, m.version, m.name, db.now().UnixMicro()); err != nil {
+			return fmt.Errorf("migration %s: %w", m.name, err)
+		}
+	}
+	return nil
+}
+
+// migrateStepwise applies the steps that the database lacks where no transaction can hold
+// them together. Which statement comes next is written down before it runs, so that a
+// migration that was cut off goes on where it was.
+func (db *DB) migrateStepwise(ctx context.Context, conn *sql.Conn, steps []migration) error {
+	if _, err := conn.ExecContext(ctx, db.dialect.createMigrations); err != nil {
+		return err
+	}
+	steps, err := missing(ctx, conn, steps)
+	if err != nil {
+		return err
+	}
+	for _, m := range steps {
+		if err := m.resume(ctx, conn); err != nil {
+			return fmt.Errorf("migration %s: %w", m.name, err)
+		}
+		if _, err := conn.ExecContext(ctx, finishMigration, db.now().UnixMicro(), m.version); err != nil {
+			return fmt.Errorf("migration %s: %w", m.name, err)
+		}
+	}
+	return nil
+}
+
+// resume runs the statements from the one on that was begun last. Of that one nobody knows
+// whether it ran: if it says that its work is done already, then it did. No other may say
+// so: the tables would be somebody else's.
+func (m *migration) resume(ctx context.Context, conn *sql.Conn) error {
+	begun := 0
+	err := conn.QueryRowContext(ctx, selectStep, m.version).Scan(&begun)
+	if errors.Is(err, sql.ErrNoRows) {
+		_, err = conn.ExecContext(ctx, insertMigration, m.version, m.name, 0)
+	}
+	if err != nil {
+		return err
+	}
+	for n := max(begun, 1); n <= len(m.statements); n++ {
+		if _, err := conn.ExecContext(ctx, updateStep, n, m.version); err != nil {
+			return err
+		}
+		_, err := conn.ExecContext(ctx, m.statements[n-1])
+		if err == nil || n == begun && mysqlDone(err) {
+			continue
+		}
+		if mysqlVerdict(err) != lost {
+			// It did not run.
+			_, undo := conn.ExecContext(ctx, updateStep, n-1, m.version)
+			err = errors.Join(err, undo)
+		}
+		return err
+	}
+	return nil
 }

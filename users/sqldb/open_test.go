@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -75,8 +76,8 @@ func TestOpenAgain(t *testing.T) {
 		t.Errorf("after reopening: %v, %v", got, err)
 	}
 	var n int
-	if err := db.read.QueryRow("SELECT count(*) FROM schema_migrations").Scan(&n); err != nil || n != 1 {
-		t.Errorf("%d migrations recorded, %v; want 1", n, err)
+	if err := db.read.QueryRow("SELECT count(*) FROM schema_migrations").Scan(&n); err != nil || n != 2 {
+		t.Errorf("%d migrations recorded, %v; want 2", n, err)
 	}
 }
 
@@ -96,7 +97,7 @@ func TestOpenFails(t *testing.T) {
 			return b
 		}), "disk image is malformed"},
 		{"another program's", foreign(t, "CREATE TABLE users (x)"), "migration 0001_users.sql: SQL logic error: table users already exists"},
-		{"newer", foreign(t, createMigrations+"; INSERT INTO schema_migrations VALUES (99, 'x', 0)"), errNewerSchema.Error()},
+		{"newer", foreign(t, sqliteDialect().createMigrations+"; INSERT INTO schema_migrations VALUES (99, 'x', 1)"), errNewerSchema.Error()},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			db, err := Open(context.Background(), Options{DSN: scheme + tt.path})
@@ -205,17 +206,34 @@ func TestLocked(t *testing.T) {
 }
 
 func TestReadMigrations(t *testing.T) {
-	steps, err := readMigrations(migrationFiles)
-	if err != nil || len(steps) == 0 {
-		t.Fatal(steps, err)
+	for _, d := range []*dialect{sqliteDialect(), mysqlDialect(), postgresDialect()} {
+		steps, err := readMigrations(migrationFiles, d.name)
+		if err != nil || len(steps) != 2 {
+			t.Fatal(d.name, steps, err)
+		}
+		for _, m := range steps {
+			for _, s := range m.statements {
+				if !strings.Contains(s, "CREATE ") || strings.HasSuffix(s, ";") {
+					t.Errorf("%s: migration %s: odd statement %q", d.name, m.name, s)
+				}
+			}
+		}
 	}
 	for _, names := range [][]string{{"0002_b.sql"}, {"0001_a.sql", "0003_c.sql"}, {"first.sql"}, {"0001_a.sql", "0001_b.sql"}} {
 		files := fstest.MapFS{}
 		for _, name := range names {
-			files["migrations/"+name] = &fstest.MapFile{}
+			files["migrations/x/"+name] = &fstest.MapFile{}
 		}
-		if steps, err := readMigrations(files); err == nil {
+		if steps, err := readMigrations(files, "x"); err == nil {
 			t.Errorf("%v: got %v, want an error", names, steps)
 		}
+	}
+}
+
+func TestSplitStatements(t *testing.T) {
+	got := splitStatements("-- a; b\nCREATE x (\n\t';'\n);\n\nDROP y\n;\nlast;")
+	want := []string{"-- a; b\nCREATE x (\n\t';'\n)", "DROP y", "last"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -13,7 +13,7 @@ import (
 const (
 	selectRows = `SELECT id, name, email, phone, avatar, status, city_id, last_login_at, created_at, updated_at
 FROM users`
-	selectAttributes = `SELECT user_id, key, value FROM user_attributes`
+	selectAttributes = `SELECT user_id, "key", value FROM user_attributes`
 	selectMembers    = `SELECT user_id, level, points FROM members`
 	selectAddress    = `SELECT coalesce(a.address, '')
 FROM users u LEFT JOIN addresses a ON a.user_id = u.id WHERE u.id = ?`
@@ -88,15 +88,28 @@ func (db *DB) Members(ctx context.Context, ids []int64) (map[int64]users.Member,
 
 // Address implements users.Rows.
 func (db *DB) Address(ctx context.Context, id int64) (string, error) {
-	var address string
-	err := db.address.QueryRowContext(ctx, id).Scan(&address)
+	address, err := db.readAddress(ctx, id)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", fmt.Errorf("address of user %d: %w", id, users.ErrNotFound)
 	}
 	if err != nil {
-		return "", fmt.Errorf("read address of user %d: %w", id, err)
+		return "", fmt.Errorf("read address of user %d: %w", id, cause(ctx, err))
 	}
 	return address, nil
+}
+
+func (db *DB) readAddress(ctx context.Context, id int64) (address string, err error) {
+	rows, err := db.address.QueryContext(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	defer rows.Close() //nolint:errcheck // Err says whether the row was read
+	if rows.Next() {
+		err = rows.Scan(&address)
+	} else if err = rows.Err(); err == nil {
+		err = sql.ErrNoRows
+	}
+	return address, err
 }
 
 func fromMicros(n int64) time.Time { return time.UnixMicro(n).UTC() }
