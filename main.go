@@ -128,7 +128,7 @@ func fail(stderr io.Writer, err error) int {
 		ended *cell.ExitError
 	)
 	status := exitFailure
-	if errors.As(err, &usage) || errors.Is(err, sqldb.ErrUnsupported) {
+	if errors.As(err, &usage) {
 		status = exitUsage
 	}
 	if errors.As(err, &ended) {

@@ -19,17 +19,15 @@ import (
 	"pinion/internal/config"
 	"pinion/internal/listen"
 	"pinion/internal/stats"
+	"pinion/users/sqldb"
 )
 
-// inMemory is the -db that keeps nothing.
-const inMemory = "sqlite::memory:"
-
 // errOneProcess refuses a database that only one process can see.
-var errOneProcess = errors.New(inMemory + " belongs to one process, and there would be several: use -cells off, or a file")
+var errOneProcess = errors.New("sqlite::memory: belongs to one process, and there would be several: use -cells off, or a file")
 
 // supervise runs the cells until a signal ends them.
 func supervise(s *server, until func() (context.Context, func()), args []string) error {
-	if s.cfg.DB == inMemory {
+	if sqldb.InMemory(s.cfg.DB) {
 		return s.cfg.Wrong("db", errOneProcess)
 	}
 	stop, restore := until()

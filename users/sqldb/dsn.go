@@ -33,6 +33,19 @@ type target struct {
 	params         map[string]string
 }
 
+// CheckDSN returns an error that matches ErrUnsupported if Open could not serve the
+// database of that name, whatever is there. It connects to nothing.
+func CheckDSN(dsn string) error {
+	_, err := parseDSN(dsn)
+	return err
+}
+
+// InMemory reports whether dsn names a database that is only in this process's memory.
+func InMemory(dsn string) bool {
+	t, err := parseDSN(dsn)
+	return err == nil && t.path == memoryName
+}
+
 // parseDSN reads the name of a database. Everything after "sqlite:" is the path,
 // whatever characters it holds; the others are URLs.
 func parseDSN(dsn string) (target, error) {
@@ -42,6 +55,9 @@ func parseDSN(dsn string) (target, error) {
 	if path, ok := strings.CutPrefix(dsn, scheme); ok && path != "" && !strings.ContainsRune(path, 0) {
 		if path != memoryName {
 			path = filepath.Clean(path) // also keeps "//" at the front from being read as a host name
+			if path == memoryName {
+				path = "./" + path // a file of that name
+			}
 		}
 		return target{dialect: sqliteDialect(), path: path}, nil
 	}

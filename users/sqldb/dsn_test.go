@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -126,5 +127,34 @@ func TestHide(t *testing.T) {
 		if got := (&target{password: "secret"}).hide(err); got != err { //nolint:errorlint // the very same
 			t.Errorf("hide(%v) = %v", err, got)
 		}
+	}
+}
+
+func TestInMemory(t *testing.T) {
+	for dsn, want := range map[string]bool{
+		"sqlite::memory:": true, "sqlite:./:memory:": false, "sqlite:x/../:memory:": false, "sqlite:a.db": false,
+		"mysql://u:p@h/:memory:": false, "nonsense": false,
+	} {
+		if InMemory(dsn) != want {
+			t.Errorf("InMemory(%q) = %v", dsn, !want)
+		}
+	}
+	if err := CheckDSN("sqlite:"); !errors.Is(err, ErrUnsupported) {
+		t.Errorf("CheckDSN: %v", err)
+	}
+}
+
+// TestFileNamedLikeMemory: a path that only looks like the name of no file is a file.
+func TestFileNamedLikeMemory(t *testing.T) {
+	t.Chdir(t.TempDir())
+	db, err := Open(t.Context(), Options{DSN: "sqlite:./:memory:"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(":memory:"); err != nil {
+		t.Error(err)
 	}
 }
