@@ -24,6 +24,24 @@ help: ## print this list
 run: build ## build, then serve 10,000 made-up users on :8080
 	./server -demo 10000 $(ARGS)
 
+.PHONY: run-full
+run-full: build ## the same with 100,000 users on MariaDB, Redis and a member service, started here
+	$(GO) run ./internal/full ./server $(ARGS)
+
+.PHONY: deps
+deps: ## install what test and run-full start: MariaDB, Postgres, Redis
+	@missing=; \
+	command -v mariadbd >/dev/null || missing="$$missing mariadb-server"; \
+	ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || command -v postgres >/dev/null || missing="$$missing postgresql"; \
+	command -v redis-server >/dev/null || missing="$$missing redis-server"; \
+	if [ -z "$$missing" ]; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "installing$$missing"; \
+		apt-get update -qq >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$missing >/dev/null; \
+	else \
+		echo "install these packages:$$missing" >&2; exit 1; \
+	fi
+
 .PHONY: build
 build: ## build one static binary, ./server
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o server .

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"net"
 	"os"
 	"os/signal"
@@ -18,7 +17,6 @@ import (
 	"time"
 
 	"pinion/users"
-	"pinion/users/members"
 	"pinion/users/members/service"
 	"pinion/users/sqldb"
 )
@@ -89,10 +87,7 @@ func serve(ctx context.Context, cfg config, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	known, err := demoMembers(ctx, cfg.users)
-	if err != nil {
-		return errors.Join(err, ln.Close())
-	}
+	known := demoMembers(cfg.users)
 	s := service.New(func(id int64) (users.Member, bool) {
 		m, ok := known[id]
 		return m, ok
@@ -118,29 +113,13 @@ func serve(ctx context.Context, cfg config, log *slog.Logger) error {
 	return <-served
 }
 
-// demoMembers returns the members among the made-up users 1 to n. It takes them from a
-// database in memory that is filled like every other, so that they cannot differ.
-func demoMembers(ctx context.Context, n int) (map[int64]users.Member, error) {
-	db, err := sqldb.Open(ctx, sqldb.Options{DSN: "sqlite::memory:"})
-	if err != nil {
-		return nil, err
-	}
-	defer db.Close() //nolint:errcheck // nothing in it is to be kept
-	if _, err := db.Fill(ctx, n, nil); err != nil {
-		return nil, err
-	}
+// demoMembers returns the members among the made-up users 1 to n.
+func demoMembers(n int) map[int64]users.Member {
 	known := make(map[int64]users.Member)
-	ids := make([]int64, 0, members.MaxIDs)
-	for id := int64(1); id <= int64(n); id++ {
-		if ids = append(ids, id); len(ids) < cap(ids) && id < int64(n) {
-			continue
+	for u := range sqldb.DemoUsers(n) {
+		if u.Member != nil {
+			known[u.ID] = *u.Member
 		}
-		found, err := db.Members(ctx, ids)
-		if err != nil {
-			return nil, err
-		}
-		maps.Copy(known, found)
-		ids = ids[:0]
 	}
-	return known, nil
+	return known
 }
