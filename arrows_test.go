@@ -26,11 +26,12 @@ var arrows = map[string][]string{
 
 	"pinion/users":                      {"pinion/codec", "pinion/internal/stats"},
 	"pinion/users/sqldb":                {"pinion/users"},
-	"pinion/users/rediscache":           {"pinion/users", "pinion/internal/stats"},
+	"pinion/users/rediscache":           {"pinion/users", "pinion/codec", "pinion/internal/stats"},
 	"pinion/users/members":              {"pinion/users", "pinion/codec"},
 	"pinion/users/members/service":      {"pinion/users", "pinion/users/members", "pinion/codec"},
 	"pinion/users/members/memberserver": {"*"}, // a main
 	"pinion/internal/testserver":        nil,
+	"pinion/internal/full":              {"*"}, // a main
 
 	"pinion/handlers": {
 		"pinion/codec", "pinion/ctxpool", "pinion/users",
