@@ -109,4 +109,4 @@ fuzz: ## run each fuzz target for FUZZTIME
 
 .PHONY: clean
 clean: ## remove what make and run left behind
-	rm -f server pinion.db pinion.db-wal pinion.db-shm
+	rm -f server pinion.db pinion.db-wal pinion.db-shm pinion.db-next pinion.db-turn

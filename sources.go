@@ -51,7 +51,8 @@ func (s *sources) open(ctx context.Context, cfg *config.Config, of int, reg *sta
 		conns = max(1, conns/of)
 	}
 	s.db, err = sqldb.Open(ctx, sqldb.Options{
-		DSN: cfg.DB, MaxConns: conns, Timeout: cfg.DBTimeout, AttributesElsewhere: cfg.Redis != "",
+		DSN: cfg.DB, MaxConns: conns, Timeout: cfg.DBTimeout,
+		Peers: of > 1, AttributesElsewhere: cfg.Redis != "",
 	})
 	if err != nil {
 		return err

@@ -48,6 +48,9 @@ type Options struct {
 	// BusyTimeout is how long a statement of SQLite waits for another process's lock. Zero
 	// or less means DefaultBusyTimeout.
 	BusyTimeout time.Duration
+	// Peers says that other processes write to the same SQLite file, with Peers too: writers
+	// then queue in the order they come, by locks on two files beside it.
+	Peers bool
 	// AttributesElsewhere makes Create, Update and Fill leave attributes out: the caller
 	// stores them.
 	AttributesElsewhere bool
@@ -63,9 +66,11 @@ type DB struct {
 	now     func() time.Time
 	leave   bool // attributes to the caller
 
-	read, write *sql.DB     // two for a SQLite file, else the same
-	keep        *sql.DB     // holds an in-memory database while its connection is replaced; else nil
-	file        os.FileInfo // the SQLite file when it was opened; else nil
+	read, write *sql.DB       // two for a SQLite file, else the same
+	keep        *sql.DB       // holds an in-memory database while its connection is replaced; else nil
+	file        os.FileInfo   // the SQLite file when it was opened; else nil
+	queue       chan struct{} // of those who write to SQLite, one at a time; nil on a server
+	turn        *turn         // before each transaction that writes; nil: there is no need
 
 	rows, attributes, members *listQuery
 	active                    *activeQuery
@@ -105,6 +110,9 @@ func Open(ctx context.Context, opts Options) (*DB, error) {
 		opts.Now = time.Now
 	}
 	db := &DB{target: t, dialect: t.dialect, timeout: opts.Timeout, now: opts.Now, leave: opts.AttributesElsewhere}
+	if !t.dialect.server {
+		db.queue = make(chan struct{}, 1)
+	}
 	switch {
 	case t.dialect.server:
 		err = db.openServer(ctx, opts)

@@ -56,7 +56,8 @@
 // Postgres stores no NUL in a text, and neither server stores what is not UTF-8. Input
 // that was validated holds neither.
 //
-// Other processes may use a SQLite file at the same time; a writer of theirs makes ours
-// wait for up to BusyTimeout. The file must not be on a network file system: WAL needs
+// Other processes may use a SQLite file at the same time. A writer of theirs makes ours
+// wait for up to BusyTimeout, and SQLite's way to wait favours who comes late; processes
+// that all say Options.Peers queue in order instead. The file must not be on a network file system: WAL needs
 // shared memory.
 package sqldb

@@ -24,6 +24,9 @@ const walKeepBytes = 64 << 20
 
 func (db *DB) openFile(ctx context.Context, opts Options) error {
 	path := db.target.path
+	if opts.Peers {
+		db.turn = newTurn(path)
+	}
 	query := pragmas(opts)
 	query.Set("_journal_mode", "WAL")
 	query.Set("_synchronous", "FULL")

@@ -86,11 +86,27 @@ func pause(ctx context.Context, try int) bool {
 }
 
 func (db *DB) onceInTx(ctx context.Context, f func(*tx) error) error {
+	if db.queue != nil {
+		// A channel serves those who wait in their order, a pool by chance.
+		select {
+		case db.queue <- struct{}{}:
+			defer func() { <-db.queue }()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 	conn, err := db.write.Conn(ctx)
 	if err != nil {
 		return cause(ctx, err)
 	}
 	defer conn.Close() //nolint:errcheck // it goes back into the pool, or is gone already
+	if db.turn != nil {
+		done, err := db.turn.take(ctx)
+		if err != nil {
+			return cause(ctx, err)
+		}
+		defer done()
+	}
 	return db.runTx(ctx, conn, f)
 }
 
