@@ -30,7 +30,7 @@ func newCounting(t *testing.T, lanes int, do func(ctx context.Context, n int) er
 	c := &counting{do: do}
 	limits := SourceLimits{InFlight: lanes, Timeout: time.Minute}
 	src := newSources(stats.NewRegistry(1), map[string]SourceLimits{"test": limits})["test"]
-	src.guard.retries.tenths.Store(0)
+	src.guard.retries.tenths.Store(-1000) // none
 	base, cancel := context.WithCancel(context.Background())
 	c.batcher = newBatcher(base, &c.work, src, c.answer)
 	t.Cleanup(func() {

@@ -40,7 +40,7 @@ func TestSharedMiss(t *testing.T) {
 		if got := g.log(); got != "[1]" {
 			t.Errorf("queries %s, want [1]", got)
 		}
-		if g.calls["attributes"] != 1 || g.calls["members"] != 1 {
+		if g.called("attributes") != 1 || g.called("members") != 1 {
 			t.Errorf("calls %v, want one each", g.calls)
 		}
 		if f := mustLoad(t, s, 1); !hasName(f[0], "user 1") || g.log() != "[1]" {

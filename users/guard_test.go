@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -57,7 +58,7 @@ func TestBreaker(t *testing.T) {
 		if opened < 3 || opened > 5 { // retries count too
 			t.Errorf("open after %d failing loads", opened)
 		}
-		before := g.calls["users"]
+		before := g.called("users")
 		for range 10 {
 			err := failing()
 			wantUnavailable(t, err)
@@ -70,7 +71,7 @@ func TestBreaker(t *testing.T) {
 		if !errors.Is(err, users.ErrBreakerOpen) || errors.Is(err, users.ErrUnknownOutcome) {
 			t.Errorf("a write got %v", err)
 		}
-		if n := g.calls["users"]; n != before {
+		if n := g.called("users"); n != before {
 			t.Errorf("asked %d times while open", n-before)
 		}
 		if n := counter(cfg.Stats, "source_requests_total", "sql,refused"); n != 11 {
@@ -107,9 +108,10 @@ func TestBreakerProbe(t *testing.T) {
 		db := openDB(t)
 		sample(t, db, 1)
 		g := newGate(db)
-		hangs := true
+		var hangs atomic.Bool
+		hangs.Store(true)
 		g.onUsers = func(ctx context.Context, _ []int64, next func() ([]users.User, error)) ([]users.User, error) {
-			if hangs {
+			if hangs.Load() {
 				<-ctx.Done() // also the call that is out when the source returns
 				return nil, ctx.Err()
 			}
@@ -125,31 +127,41 @@ func TestBreakerProbe(t *testing.T) {
 		if d := time.Since(start); d != 5*users.DefaultSQLTimeout {
 			t.Errorf("open after %v", d)
 		}
-		for offset := range 10 { // wherever in its cycle the source returns
-			hangs = true
-			stop := time.Now().Add(10*time.Second + time.Duration(offset)*151*time.Millisecond)
-			for time.Now().Before(stop) {
-				_, err := load(s, 1)
-				wantUnavailable(t, err)
-				time.Sleep(20 * time.Millisecond)
-			}
-			hangs = false
-			back := time.Now()
+		// Somebody always asks, so a call that tries the source is out most of the time.
+		var back atomic.Bool
+		stop := make(chan struct{})
+		var wg sync.WaitGroup
+		wg.Go(func() {
 			for {
-				if _, err := load(s, 1); err == nil {
-					break
+				select {
+				case <-stop:
+					return
+				case <-time.After(10 * time.Millisecond):
 				}
+				if _, err := load(s, 1); err == nil {
+					back.Store(true)
+					s.Forget(1)
+				}
+			}
+		})
+		for offset := range 10 { // wherever in its cycle the source returns
+			hangs.Store(true)
+			time.Sleep(20*time.Second + time.Duration(offset)*151*time.Millisecond)
+			if breaker(&cfg, "sql") == 0 {
+				t.Error("closed while the source hangs")
+			}
+			back.Store(false)
+			hangs.Store(false)
+			start := time.Now()
+			for !back.Load() {
 				time.Sleep(10 * time.Millisecond)
 			}
-			if d := time.Since(back); d > 2*time.Second {
+			if d := time.Since(start); d > 2*time.Second {
 				t.Errorf("back after %v", d)
 			}
-			s.Forget(1)
-			hangs = true
-			for breaker(&cfg, "sql") != 2 {
-				_, _ = load(s, 1)
-			}
 		}
+		close(stop)
+		wg.Wait()
 	})
 }
 
@@ -278,14 +290,14 @@ func TestRetry(t *testing.T) {
 		g := newGate(db)
 		fail := map[int]bool{1: true}
 		g.onUsers = func(_ context.Context, _ []int64, next func() ([]users.User, error)) ([]users.User, error) {
-			if fail[g.calls["users"]] {
+			if fail[g.called("users")] {
 				return nil, errors.New("connection reset")
 			}
 			return next()
 		}
 		s := newService(t, g.config())
-		if f := mustLoad(t, s, 1)[0]; !hasName(f, "user 1") || g.calls["users"] != 2 {
-			t.Errorf("got %s after %d calls", f.JSON(), g.calls["users"])
+		if f := mustLoad(t, s, 1)[0]; !hasName(f, "user 1") || g.called("users") != 2 {
+			t.Errorf("got %s after %d calls", f.JSON(), g.called("users"))
 		}
 		fail[3] = true // the budget is used up
 		_, err := load(s, 2)
@@ -293,7 +305,7 @@ func TestRetry(t *testing.T) {
 		for id := int64(10); id < 20; id++ {
 			mustLoad(t, s, id)
 		}
-		fail[g.calls["users"]+1] = true
+		fail[g.called("users")+1] = true
 		mustLoad(t, s, 3)
 
 		// Not after a timeout, not when there is no time, and never a write.
@@ -304,10 +316,10 @@ func TestRetry(t *testing.T) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}
-		before := g.calls["users"]
+		before := g.called("users")
 		_, err = load(s, 70)
 		wantUnavailable(t, err)
-		if n := g.calls["users"] - before; n != 1 {
+		if n := g.called("users") - before; n != 1 {
 			t.Errorf("asked %d times after a timeout", n)
 		}
 		writes := 0

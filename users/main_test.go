@@ -63,6 +63,13 @@ func (g *gate) count(call string, ids []int64) {
 	}
 }
 
+// called returns how often a source was asked.
+func (g *gate) called(call string) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.calls[call]
+}
+
 // log returns what Users was asked, as in "[1 2] [3]".
 func (g *gate) log() string {
 	g.mu.Lock()

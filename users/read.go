@@ -165,7 +165,7 @@ func (s *Service) old(id int64) *Fragment {
 		return f // has come meanwhile
 	}
 	f := s.cache.old(id)
-	if f == nil || f.Missing() {
+	if f == nil {
 		return nil
 	}
 	s.stales.Add(0, 1)
