@@ -13,6 +13,7 @@ type announcements struct {
 	mu      sync.Mutex // never held while something is written
 	flight  *batch     // sent and not confirmed yet
 	waiting []*batch   // all but the last one are full
+	ended   bool       // nothing is added any more
 }
 
 // batch is one packet of announcements.
@@ -23,8 +24,10 @@ type batch struct {
 
 // Announce has every other cell remove id, and returns when all that have joined have done so
 // or have ended. Call it after the write has been committed and id been removed here. It
-// takes as long as a round trip to the slowest cell: with one that does not respond,
-// until that is killed (Config.RelayTimeout).
+// takes as long as a round trip to the slowest cell, and two if ids that this cell has announced
+// before are on their way. With cells that do not respond it takes 5/2 of
+// Config.RelayTimeout at most, and the time that the kernel needs to end them; the
+// package says what can add to that.
 //
 // If ctx ends first, its cause is returned, and the others are told all the same. If
 // the supervisor is gone, or the Member closed, the error is [ErrNoSupervisor].
@@ -35,6 +38,9 @@ func (m *Member) Announce(ctx context.Context, id int64) error {
 	default:
 	}
 	b := m.announcements.add(id)
+	if b == nil {
+		return ErrNoSupervisor
+	}
 	select {
 	case <-b.confirmed:
 		return nil
@@ -50,10 +56,13 @@ func (m *Member) Announce(ctx context.Context, id int64) error {
 	}
 }
 
-// add returns the batch that id is in.
+// add returns the batch that id is in, nil after end.
 func (a *announcements) add(id int64) *batch {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.ended {
+		return nil
+	}
 	n := len(a.waiting)
 	if n == 0 || len(a.waiting[n-1].packet) == maxPacket {
 		a.waiting = append(a.waiting, &batch{
@@ -77,6 +86,14 @@ func (a *announcements) confirmed() {
 		a.flight = nil
 	}
 	a.next()
+}
+
+// end has nothing be added any more. It reports whether all that was has been confirmed.
+func (a *announcements) end() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.ended = true
+	return a.flight == nil && len(a.waiting) == 0
 }
 
 func (a *announcements) next() {

@@ -26,7 +26,9 @@ type Spec struct {
 type Config struct {
 	Specs []Spec
 
-	Path           string   // program of the cells; default os.Executable
+	// Path is the program of the cells. Default: the one that runs, as affinity.Executable
+	// finds it at each start, also after its file was deleted or replaced.
+	Path           string
 	Args           []string // its arguments, without its name
 	Env            []string // default os.Environ
 	Stdout, Stderr *os.File // default os.Stdout, os.Stderr; the standard input is empty
@@ -36,7 +38,8 @@ type Config struct {
 	DrainTimeout, DrainMargin time.Duration
 
 	// RelayTimeout is how long a cell may take to confirm a removal, and to end after
-	// Member.Close, before it is killed. Default 2 s.
+	// Member.Close, before it is killed. Default 2 s. See the package on how long that can
+	// hold up Member.Announce.
 	RelayTimeout time.Duration
 
 	Restart Restart
@@ -64,13 +67,6 @@ func (c Config) withDefaults() (Config, error) {
 		if spec.Index != i {
 			return c, fmt.Errorf("cell %d is at place %d of the list", spec.Index, i)
 		}
-	}
-	if c.Path == "" {
-		path, err := os.Executable()
-		if err != nil {
-			return c, fmt.Errorf("find the program of the cells: %w", err)
-		}
-		c.Path = path
 	}
 	if c.Env == nil {
 		c.Env = os.Environ()

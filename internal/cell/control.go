@@ -20,8 +20,10 @@ const (
 	kindAnnounce
 	kindConfirmed
 	kindRemovals
+	kindFlush
 	kindConfirm
 	kindStream
+	kindBye
 )
 
 // A packet has at most maxIDs ids. That keeps it far below the buffer of a socket
@@ -49,7 +51,7 @@ func eachID(ids []byte, f func(id int64)) {
 	}
 }
 
-// control is one end of a pair. One goroutine may receive, another one send.
+// control is one end of a pair. One goroutine may receive; any may send.
 type control struct {
 	conn *net.UnixConn
 	buf  []byte // what was received last

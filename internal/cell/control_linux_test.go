@@ -3,6 +3,7 @@ package cell
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -117,12 +118,13 @@ func TestDescriptorsToSupervisor(t *testing.T) {
 
 func TestIdentity(t *testing.T) {
 	for text, want := range map[string]string{
-		`{`:                                "unexpected end",
-		`{"protocol":0,"index":0,"of":1}`:  "was it replaced",
-		`{"protocol":1,"index":2,"of":2}`:  "cell 2 of 2",
-		`{"protocol":1,"index":-1,"of":2}`: "cell -1 of 2",
-		`{"protocol":1,"index":0,"of":1,"listeners":-1}`: "-1 listeners",
-		`{"protocol":1,"index":0,"of":1,"cpus":"x"}`:     "x",
+		`{`:                                              "unexpected end",
+		`{"protocol":0,"index":0,"of":1}`:                "was it replaced",
+		`{"protocol":1,"index":0,"of":1}`:                "version 1, this program 2",
+		`{"protocol":2,"index":2,"of":2}`:                "cell 2 of 2",
+		`{"protocol":2,"index":-1,"of":2}`:               "cell -1 of 2",
+		`{"protocol":2,"index":0,"of":1,"listeners":-1}`: "-1 listeners",
+		`{"protocol":2,"index":0,"of":1,"cpus":"x"}`:     "x",
 	} {
 		t.Setenv(identityEnv, text)
 		m, err := Inherited()
@@ -250,6 +252,131 @@ func TestMemberCloseIsNoLoss(t *testing.T) {
 	}
 	if err := m.Announce(t.Context(), 2); !errors.Is(err, ErrNoSupervisor) {
 		t.Errorf("Announce() = %v", err)
+	}
+}
+
+// TestMemberSaysBye unless there may be something that the others have not heard of.
+func TestMemberSaysBye(t *testing.T) {
+	for name, c := range map[string]struct {
+		announce, confirm, bye bool
+	}{
+		"wrote nothing": {bye: true},
+		"confirmed":     {announce: true, confirm: true, bye: true},
+		"unconfirmed":   {announce: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, supervisor, _ := newTestMember(t)
+			announced := make(chan error, 1)
+			if c.announce {
+				go func() { announced <- m.Announce(t.Context(), 1) }()
+				if k, _, _, err := supervisor.receive(); err != nil || k != kindAnnounce {
+					t.Fatalf("receive() = %d, %v", k, err)
+				}
+			}
+			if c.confirm {
+				if err := supervisor.send(packet(kindConfirmed), nil); err != nil {
+					t.Fatal(err)
+				}
+				if err := <-announced; err != nil {
+					t.Fatal(err)
+				}
+			}
+			m.Close()
+			k, _, _, err := supervisor.receive()
+			if c.bye {
+				if err != nil || k != kindBye {
+					t.Errorf("the last word: %d, %v, want bye", k, err)
+				}
+				_, _, _, err = supervisor.receive()
+			}
+			if !errors.Is(err, io.EOF) {
+				t.Errorf("at the end: %v, want EOF", err)
+			}
+			if err := m.Announce(t.Context(), 2); !errors.Is(err, ErrNoSupervisor) {
+				t.Errorf("Announce() after Close = %v", err)
+			}
+		})
+	}
+}
+
+// TestMemberCloses also when the supervisor is stopped and its queue is full.
+func TestMemberCloses(t *testing.T) {
+	m, _, _ := newTestMember(t)
+	if err := m.control.conn.SetWriteDeadline(time.Now().Add(200 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	err := error(nil)
+	for err == nil {
+		err = m.control.send(packet(kindReady), nil)
+	}
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatal(err)
+	}
+	if err := m.control.conn.SetWriteDeadline(time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Draining(); err != nil {
+		t.Fatal(err)
+	}
+	closed := make(chan struct{})
+	go func() {
+		m.Close()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-time.After(patience):
+		t.Fatal("it waits")
+	}
+}
+
+// TestMemberFlushes: nothing is confirmed before it is done, and nothing overtakes.
+func TestMemberFlushes(t *testing.T) {
+	m, supervisor, _ := newTestMember(t)
+	calls := make(chan string, 4)
+	release := make(chan struct{})
+	m.OnRemoval(func(id int64) { calls <- fmt.Sprint("remove ", id) })
+	m.OnFlush(func() {
+		<-release
+		calls <- "flush"
+	})
+	confirmed := make(chan error, 3)
+	go func() {
+		for range 3 {
+			k, _, _, err := supervisor.receive()
+			if err == nil && k != kindConfirm {
+				err = fmt.Errorf("kind %d", k)
+			}
+			confirmed <- err
+		}
+	}()
+	for _, p := range [][]byte{appendID(packet(kindRemovals), 1), packet(kindFlush), appendID(packet(kindRemovals), 2)} {
+		if err := supervisor.send(p, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := <-confirmed; err != nil {
+		t.Fatal(err)
+	}
+	early := false
+	select {
+	case <-confirmed:
+		early = true
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(release)
+	if early {
+		t.Fatal("confirmed before it was done")
+	}
+	for range 2 {
+		if err := <-confirmed; err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, want := range []string{"remove 1", "flush", "remove 2"} {
+		if got := <-calls; got != want {
+			t.Errorf("called %s, want %s", got, want)
+		}
 	}
 }
 

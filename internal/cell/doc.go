@@ -7,8 +7,9 @@
 // of every cell, in the order of the cells, hands them to [New] and calls
 // [Supervisor.Run], which starts the same program again for each cell. There
 // [Inherited] returns a [Member] instead of nil. The child takes its listeners from
-// it, sets [Member.OnRemoval] before its cache has its first entry, serves, and calls
-// [Member.Ready]. It ends at SIGTERM, and calls [Member.Close] last of all.
+// it, sets [Member.OnRemoval] and [Member.OnFlush] before its cache has its first entry,
+// serves, and calls [Member.Ready]. It ends at SIGTERM, and calls [Member.Close] last
+// of all.
 //
 // Cell 0 is started alone, so that work that is done once (making a database) is
 // done when the others start; they then start together. A cell that ends is started
@@ -29,12 +30,35 @@
 //	announce id…          →                      one at a time; later ids gather
 //	                      ←         confirmed    every other cell has removed them
 //	                      ←         removals id… one at a time; later ids gather
+//	                      ←         flush        in place of removals: of everything
 //	confirm               →                      removed
 //	                      ←         stream       and a socket, by SCM_RIGHTS
+//	bye                   →                      all it wrote has been announced
 //
 // Neither end ever stops reading because it has to write: each writes from a
 // goroutine of its own, from a queue that the rule of one at a time keeps short. So
 // cells that announce to each other at full speed cannot block each other.
+//
+// # A cell that dies
+//
+// Between the commit of a write and its announcement a cell can be killed, and nobody
+// knows of what. So when the pair of a cell that had joined ends without a bye, every other cell
+// is told to forget everything, as if by a removal: it confirms, or is killed. That
+// is sent before the dead cell is started again. The client of that write had no answer;
+// until then, others may be given the older one.
+//
+// # How long an announcement takes
+//
+// A cell has RelayTimeout to confirm a removal, counted from when the supervisor heard of
+// it, and a quarter of that at least from when it was sent, as it may have waited for a
+// packet before it to be confirmed. So it is confirmed, or the cell killed, within 5/4
+// RelayTimeout. An announcement may find one of its own cell's on its way, which
+// takes as long before it is passed on: [Member.Announce] returns within 5/2 RelayTimeout.
+//
+// That does not count the time that the kernel takes to end a process that was killed;
+// another 5/4 for each 4,096 ids that wait in the same cell already, and another quarter
+// for each 4,096 that wait for one cell to confirm; and the time for which the supervisor
+// is stopped, after which it lets each cell have RelayTimeout again.
 //
 // What runs in each cell and which one it is travels in the environment variable
 // PINION_CELL, which [Inherited] removes.
@@ -44,6 +68,8 @@
 //   - A cell that does not confirm a removal in time is killed: it might answer what
 //     another cell has overwritten already. It counts as gone when the kernel has closed its
 //     end of the pair, which is after its last thread has ended.
+//   - A hung cell is found by nothing else: as long as nobody writes, one that answers
+//     no request any more is left alone. Its readiness has to be watched from outside.
 //   - A cell must end soon after [Member.Close], or is killed: it no longer hears of
 //     removals.
 //   - A child is killed by the kernel when the supervisor ends in whatever way
@@ -51,7 +77,9 @@
 //     capabilities; so a cell also kills itself when its pair ends.
 //   - The CPUs and the memory policy of a cell are those of the thread that forked
 //     it; see affinity.Launcher. The signal above is sent when that thread ends.
-//   - A stopped (SIGSTOP) supervisor stops the relay, and so every write.
+//   - A stopped (SIGSTOP) supervisor relays nothing. An announcement then waits until
+//     its context ends, which package users has it do after a time; the write, which is
+//     committed, is answered 503.
 //
 // # Systems
 //

@@ -12,8 +12,9 @@ import (
 const identityEnv = "PINION_CELL"
 
 // protocol changes with what the two ends of a control socket say to each other. A
-// program that was replaced while its supervisor ran finds out here.
-const protocol = 1
+// Config.Path that is not the supervisor's own program, or no longer is, finds out here
+// if they differ in that; in nothing else.
+const protocol = 2
 
 // The descriptors of a cell.
 const (

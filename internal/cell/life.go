@@ -10,6 +10,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"pinion/affinity"
 )
 
 // life is one process of a cell.
@@ -38,14 +40,8 @@ func (s *Supervisor) begin(c *cell) (*life, error) {
 	if l.control, err = newControl(ours, false); err != nil {
 		return nil, err
 	}
-	environ, err := c.spec.environ(len(s.cells))
-	if err == nil {
-		l.command = &exec.Cmd{
-			Path: s.cfg.Path, Args: append([]string{s.cfg.Path}, s.cfg.Args...),
-			Env:    append(slices.Clone(s.cfg.Env), environ),
-			Stdout: s.cfg.Stdout, Stderr: s.cfg.Stderr,
-			ExtraFiles: append([]*os.File{theirs}, files...), SysProcAttr: attributes(),
-		}
+	if l.command, err = s.cfg.command(c.spec); err == nil {
+		l.command.ExtraFiles = append([]*os.File{theirs}, files...)
 		err = s.launch(c.spec.Placement, l.command.Start)
 	}
 	if err != nil {
@@ -68,6 +64,26 @@ func (s *Supervisor) begin(c *cell) (*life, error) {
 		l.signal(syscall.SIGTERM)
 	}
 	return l, nil
+}
+
+// command returns one that starts a process for spec.
+func (c *Config) command(spec Spec) (*exec.Cmd, error) {
+	path, name := c.Path, c.Path
+	if path == "" {
+		own, err := affinity.Executable()
+		if err != nil {
+			return nil, err
+		}
+		path, name = own, os.Args[0]
+	}
+	environ, err := spec.environ(len(c.Specs))
+	if err != nil {
+		return nil, err
+	}
+	return &exec.Cmd{
+		Path: path, Args: append([]string{name}, c.Args...), Env: append(slices.Clone(c.Env), environ),
+		Stdout: c.Stdout, Stderr: c.Stderr, SysProcAttr: attributes(),
+	}, nil
 }
 
 // listenersOf returns duplicates of the cell's listening sockets.
@@ -138,6 +154,8 @@ func (s *Supervisor) listen(l *life) error {
 			s.becomeDraining(l)
 		case kindAnnounce:
 			s.hub.announce(&l.link, slices.Clone(ids))
+		case kindBye:
+			s.hub.bye(&l.link)
 		case kindConfirm:
 			if !s.hub.confirm(&l.link) {
 				return fmt.Errorf("%w: it was told to remove nothing", errPacket)

@@ -78,6 +78,7 @@ func program() int {
 		time.Sleep(b.Slow)
 		cache.remove(id)
 	})
+	m.OnFlush(cache.flush)
 	stop := make(chan os.Signal, 1)
 	if b.Deaf {
 		signal.Ignore(syscall.SIGTERM)
@@ -115,6 +116,13 @@ type cache struct {
 	mu      sync.Mutex
 	removed map[int64]bool
 	calls   int
+	flushes int
+}
+
+func (c *cache) flush() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.flushes++
 }
 
 func (c *cache) remove(id int64) {
@@ -196,6 +204,11 @@ func admin(m *Member, c *cache) http.Handler {
 			return
 		}
 		fmt.Fprintf(w, "%d in %d calls", len(c.removed), c.calls)
+	})
+	mux.HandleFunc("/flushes", func(w http.ResponseWriter, _ *http.Request) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		fmt.Fprint(w, c.flushes)
 	})
 	// Something that no cell should say.
 	mux.HandleFunc("/nonsense", func(http.ResponseWriter, *http.Request) {

@@ -14,6 +14,9 @@ import (
 // welcomeTimeout bounds how long a cell waits for its supervisor's first word.
 const welcomeTimeout = 10 * time.Second
 
+// byeTimeout bounds how long Close waits for a supervisor that does not read.
+const byeTimeout = time.Second
+
 // Member is a cell, seen from inside. Its methods are safe for concurrent use.
 type Member struct {
 	id        identity
@@ -23,6 +26,7 @@ type Member struct {
 	out       *outbox
 	lost      func()
 	onRemoval atomic.Pointer[func(id int64)]
+	onFlush   atomic.Pointer[func()]
 
 	welcomed chan struct{} // closed by welcome
 	welcome  func()        // removals come from now on; more than once is fine
@@ -136,6 +140,13 @@ func (m *Member) Admin() net.Listener { return m.streams }
 // block, and must not call Announce.
 func (m *Member) OnRemoval(f func(id int64)) { m.onRemoval.Store(&f) }
 
+// OnFlush sets what is called when another cell ended without a last word: it may have
+// committed a write that it did not live to announce, so f must forget everything that
+// is cached, and what is being loaded. Else as for OnRemoval, with which f never
+// runs at once; f may take longer, far below Config.RelayTimeout, as a cell that does not confirm
+// in time is killed.
+func (m *Member) OnFlush(f func()) { m.onFlush.Store(&f) }
+
 // Ready tells the supervisor that the cell serves. A second call does nothing. The
 // error is [ErrNoSupervisor].
 func (m *Member) Ready() error { return m.tell(kindReady) }
@@ -159,9 +170,18 @@ func (m *Member) tell(k kind) error {
 // Close ends the connection to the supervisor, which no longer tells of removals: the
 // cache must not be used any more, and the process must end soon. It closes what
 // Admin returned, but not the listeners.
+//
+// It also says that everything this cell committed has been announced. A process in
+// which a write may still be under way ends without Close: the other cells then forget
+// everything. So they do if an announcement has not been confirmed yet.
 func (m *Member) Close() {
 	if m.closing.Swap(true) {
 		return
+	}
+	if m.announcements.end() {
+		// Unsaid, it costs the others their caches and nothing else.
+		_ = m.control.conn.SetWriteDeadline(time.Now().Add(byeTimeout))
+		_ = m.control.send(packet(kindBye), nil)
 	}
 	_ = m.control.conn.Close() // the supervisor sees it, whatever happens here
 	m.talk.Wait()
@@ -198,6 +218,11 @@ func (m *Member) hear() error {
 		case kindRemovals:
 			if f := m.onRemoval.Load(); f != nil {
 				eachID(ids, *f)
+			}
+			m.out.put(message{packet: packet(kindConfirm)})
+		case kindFlush:
+			if f := m.onFlush.Load(); f != nil {
+				(*f)()
 			}
 			m.out.put(message{packet: packet(kindConfirm)})
 		case kindStream:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -125,6 +126,45 @@ func TestAnnounceGoesOn(t *testing.T) {
 	if n := f.Cells()[1].Restarts; n != 0 {
 		t.Errorf("%d restarts", n)
 	}
+}
+
+// TestDeadCellFlushesTheOthers: it may have committed what it did not live to announce.
+func TestDeadCellFlushesTheOthers(t *testing.T) {
+	f := startFleet(t, 3, behaviour{}, func(c *Config) { c.RelayTimeout = patience })
+	flushes := func(cell int) string { return f.mustAsk(t, cell, "/flushes") }
+	kill(t, f.Cells()[2].PID, syscall.SIGKILL)
+	for i := range 2 {
+		eventually(t, "the cell is told", func() bool { return flushes(i) == "1" })
+	}
+	f.await(t, "the cell is back", func(all []Status) bool { return all[2].Restarts == 1 && all[2].State == Ready })
+	log := f.log.String()
+	told := strings.Index(log, `msg="the other cells forget what they cached`)
+	if again := strings.LastIndex(log, `msg="cell started" cell=2`); told < 0 || told > again {
+		t.Error("the others were not told before the cell was started again")
+	}
+	// One that ends in order, or before it has joined, has nothing to hide.
+	kill(t, f.Cells()[2].PID, syscall.SIGTERM)
+	f.await(t, "the cell is back", func(all []Status) bool { return all[2].Restarts == 2 && all[2].State == Ready })
+	f.mustAsk(t, 2, "/announce?id=1") // what came before it has been confirmed
+	for i, want := range []string{"1", "1", "0"} {
+		if got := flushes(i); got != want {
+			t.Errorf("cell %d was told %s times, want %s", i, got, want)
+		}
+	}
+}
+
+// TestUnflushedCellIsKilled: it might answer what has been overwritten.
+func TestUnflushedCellIsKilled(t *testing.T) {
+	f := startFleet(t, 3, behaviour{}, func(c *Config) { c.RelayTimeout = 300 * time.Millisecond })
+	kill(t, f.Cells()[1].PID, syscall.SIGSTOP)
+	kill(t, f.Cells()[2].PID, syscall.SIGKILL)
+	f.await(t, "both are back", func(all []Status) bool {
+		return all[1].Restarts == 1 && all[1].State == Ready && all[2].Restarts == 1 && all[2].State == Ready
+	})
+	if n := f.Cells()[0].Restarts; n != 0 {
+		t.Errorf("cell 0 was restarted %d times", n)
+	}
+	f.log.index(t, `msg="a cell is killed: it did not confirm a removal in time" cell=1`)
 }
 
 func TestDialFails(t *testing.T) {

@@ -377,9 +377,9 @@ func TestSocketFile(t *testing.T) {
 
 // supervisorProcess starts a supervisor of two cells as a process of its own, and
 // returns it and its cells' when they are ready, and what it writes then.
-func supervisorProcess(t *testing.T, mode string) (cmd *exec.Cmd, cells []int, rest *bufio.Scanner) {
+func supervisorProcess(t *testing.T, program, mode string) (cmd *exec.Cmd, cells []int, rest *bufio.Scanner) {
 	t.Helper()
-	cmd = exec.Command(os.Args[0])
+	cmd = exec.Command(program)
 	cmd.Env = append(behaviour{Drain: 100 * time.Millisecond}.environ(), supervisorEnv+"="+mode)
 	pipe, err := cmd.StderrPipe()
 	if err != nil {
@@ -415,7 +415,7 @@ func supervisorProcess(t *testing.T, mode string) (cmd *exec.Cmd, cells []int, r
 }
 
 func TestKilledSupervisorLeavesNoOrphan(t *testing.T) {
-	cmd, cells, _ := supervisorProcess(t, "1")
+	cmd, cells, _ := supervisorProcess(t, os.Args[0], "1")
 	for _, pid := range cells {
 		if !alive(pid) {
 			t.Fatalf("cell %d does not run", pid)
@@ -431,7 +431,7 @@ func TestKilledSupervisorLeavesNoOrphan(t *testing.T) {
 // TestKernelKillsOrphans has the control sockets stay open, so that only the kernel
 // can tell the cells.
 func TestKernelKillsOrphans(t *testing.T) {
-	cmd, cells, rest := supervisorProcess(t, "held")
+	cmd, cells, rest := supervisorProcess(t, os.Args[0], "held")
 	holder := 0
 	for holder == 0 && rest.Scan() {
 		_, _ = fmt.Sscanf(rest.Text(), "holder pid=%d", &holder) // other lines say something else
@@ -447,7 +447,7 @@ func TestKernelKillsOrphans(t *testing.T) {
 }
 
 func TestSignalledSupervisor(t *testing.T) {
-	cmd, cells, rest := supervisorProcess(t, "1")
+	cmd, cells, rest := supervisorProcess(t, os.Args[0], "1")
 	kill(t, cmd.Process.Pid, syscall.SIGTERM)
 	var text strings.Builder
 	for rest.Scan() {
