@@ -180,6 +180,27 @@ func cellKilled(t *testing.T, engine string) {
 	stop(t, p)
 }
 
+// TestSupervisorStopped: a write that the other cell cannot be told of is not
+// reported as done.
+func TestSupervisorStopped(t *testing.T) {
+	p := startCells(t)
+	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	status, body := fresh(t, "PATCH", p.url+"/api/users/1", `{"name":"Stopped"}`, jsonType, bearer)
+	if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if status != 503 || !strings.Contains(body, "not known whether this write was stored") {
+		t.Errorf("stopped: %d %s", status, body)
+	}
+	status, body = fresh(t, "PATCH", p.url+"/api/users/1", `{"name":"Going"}`, jsonType, bearer)
+	if status != 200 {
+		t.Errorf("going on: %d %s", status, body)
+	}
+	stop(t, p)
+}
+
 // TestSignalToAll: a service manager signals every process, and some twice.
 func TestSignalToAll(t *testing.T) {
 	for name, order := range map[string][]int{

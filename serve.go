@@ -105,6 +105,7 @@ func (s *server) open(ctx context.Context) error {
 	s.users = s.sources.join(c)
 	if s.cell != nil {
 		s.cell.OnRemoval(s.users.Forget)
+		s.cell.OnFlush(s.users.Flush)
 	}
 	if err := s.openTransport(); err != nil {
 		return err

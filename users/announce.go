@@ -22,12 +22,13 @@ type announcer struct {
 	failing atomic.Bool // the last call failed, and the log was told
 }
 
-// tell returns when the other caches have forgotten id, or when that has failed. It
-// outlives the caller of the write: a client that leaves must not keep the others from
-// hearing of what is stored already. The id 0 is nobody's.
-func (a *announcer) tell(ctx context.Context, id int64) {
-	if a.call == nil || id == 0 {
-		return
+// tell returns when the other caches have forgotten id, or an ErrUnknownOutcome when that
+// has failed: they may go on answering the older user until their entry ends, so the
+// write must not be reported as done. It outlives the caller of the write: a client that
+// leaves must not keep the others from hearing of what is stored already.
+func (a *announcer) tell(ctx context.Context, id int64) error {
+	if a.call == nil {
+		return nil
 	}
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), a.timeout, errAnnounceTimeout)
 	defer cancel()
@@ -36,15 +37,14 @@ func (a *announcer) tell(ctx context.Context, id int64) {
 		if a.failing.Load() && a.failing.CompareAndSwap(true, false) {
 			a.log.Info("writes are announced to the other caches again", "failed", a.failed.Value())
 		}
-		return
+		return nil
 	}
-	// Failing the write would be a lie: it is stored. And trying again could only
-	// hold up the caller; the others are stale for as long as an entry lives at most.
 	a.failed.Add(0, 1)
 	if a.failing.CompareAndSwap(false, true) {
 		a.log.Warn("a write could not be announced: other caches may answer the older user until their entry ends",
 			"id", id, "error", err)
 	}
+	return unknownOutcome("other caches", err)
 }
 
 // Forget removes id from the L1 cache and voids the loads of it that are in progress:

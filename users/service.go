@@ -21,9 +21,9 @@ const (
 	// DefaultLoadTimeout is below the time that requests have (5 s in package
 	// handlers): a part that hangs is then left out of the answer, and does not cost it.
 	DefaultLoadTimeout = 4 * time.Second
-	// DefaultAnnounceTimeout leaves a relay that gives up on a silent cache after two
-	// seconds the time to say so.
-	DefaultAnnounceTimeout = 2500 * time.Millisecond
+	// DefaultAnnounceTimeout is longer than the supervisor of pinion's cells needs to
+	// give up on a silent one (see cell.Member.Announce).
+	DefaultAnnounceTimeout = 6 * time.Second
 
 	// DefaultStaleTTL is how much longer L1 keeps a user for when Rows cannot be read.
 	DefaultStaleTTL = 10 * time.Minute
@@ -81,9 +81,9 @@ type Config struct {
 	// before the caller hears of the write. It returns when all others have forgotten
 	// id too, and soon after ctx has ended; ctx does not end with the caller's.
 	//
-	// If it fails, the write is answered as what it is, done, and the failure is
-	// counted in cache_announce_failed_total: the others may then answer the older
-	// user until their entry has ended (TTL, MissingTTL).
+	// If it fails, the write is answered with ErrUnknownOutcome and the failure is
+	// counted in cache_announce_failed_total: it is stored, but the others may answer the
+	// older user until their entry has ended (TTL, MissingTTL).
 	Announce func(ctx context.Context, id int64) error
 	// AnnounceTimeout ends the ctx of Announce. Zero or less means
 	// DefaultAnnounceTimeout.

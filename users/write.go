@@ -133,7 +133,11 @@ func (s *Service) removed(ctx context.Context, id int64) (err error) {
 	if id == 0 {
 		return nil
 	}
-	defer s.others.tell(ctx, id)
+	defer func() {
+		if untold := s.others.tell(ctx, id); err == nil {
+			err = untold
+		}
+	}()
 	s.flights.void(id)
 	if s.shared != nil {
 		defer s.flights.void(id)
