@@ -205,7 +205,7 @@ func (m *model) write(id int64, stop time.Time) {
 		n := m.instances[m.random(len(m.instances))]
 		name := strconv.FormatInt(version, 10)
 		m.writes.Add(1)
-		f, err := n.Service.Update(context.Background(), id, users.Patch{Name: &name})
+		f, err := n.Update(context.Background(), id, users.Patch{Name: &name})
 		switch {
 		case errors.Is(err, users.ErrUnknownOutcome):
 			m.unknown.Add(1)
