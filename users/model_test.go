@@ -23,7 +23,7 @@ var modelSeed = flag.Uint64("model.seed", 0, "seed of TestModel; 0: a random one
 
 const (
 	modelIDs   = 8
-	modelTime  = 20 * time.Second // of the bubble
+	modelTime  = 10 * time.Second // of the bubble
 	modelBound = 3 * time.Second  // after which every instance knows of a write
 )
 
@@ -280,7 +280,7 @@ func modelVersion(f *users.Fragment) (int64, error) {
 // TestModel holds every read of two instances against what the one that answers it has
 // acknowledged or been told of, while everything fails, and in the end all must agree.
 func TestModel(t *testing.T) {
-	runs := 3
+	runs := 2
 	if *modelSeed != 0 {
 		runs = 1
 	}

@@ -65,8 +65,12 @@ func TestSharedStoreIsAside(t *testing.T) {
 		cfg.Limits.Shared.Timeout = time.Hour
 		s := sh.instance(t, cfg)
 		start := time.Now()
-		for id := int64(1); id <= n; id++ {
-			mustLoad(t, s, id)
+		for id := int64(1); id <= n; id += 200 {
+			ids := make([]int64, 200)
+			for i := range ids {
+				ids[i] = id + int64(i)
+			}
+			mustLoad(t, s, ids...)
 		}
 		if d := time.Since(start); d != 0 {
 			t.Errorf("loads waited %v", d)
@@ -74,7 +78,7 @@ func TestSharedStoreIsAside(t *testing.T) {
 		close(release)
 		synctest.Wait()
 		stored, dropped := counter(cfg.Stats, "cache_fills_total", "l2,stored"), counter(cfg.Stats, "cache_fills_total", "l2,dropped")
-		if stored+dropped != n || stored < 4096 || dropped == 0 {
+		if stored+dropped != n || stored < 3800 || dropped == 0 {
 			t.Errorf("%v stored, %v dropped of %d", stored, dropped, n)
 		}
 	})
