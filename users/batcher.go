@@ -2,6 +2,7 @@ package users
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -202,8 +203,13 @@ func (b *batcher[V]) send() {
 }
 
 func (b *batcher[V]) run(q *query[V], size int) {
-	err := unavailable(b.src.name, errGone) // stands if the source ends this goroutine
-	defer func() { b.finish(q, err) }()
+	err := errGone // stands if the source ends this goroutine
+	defer func() {
+		if errors.Is(err, errGone) {
+			err = unavailable(b.src.name, errGone)
+		}
+		b.finish(q, err)
+	}()
 	q.merge(size)
 	_, err = read(q.ctx, b.src, q.parts[0].request.shard, func(ctx context.Context) (struct{}, error) {
 		clear(q.values)

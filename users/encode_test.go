@@ -164,6 +164,10 @@ func TestDegradedAppendJSON(t *testing.T) {
 		DegradedAttributes:                  `x["attributes"]`,
 		DegradedMember:                      `x["member"]`,
 		DegradedAttributes | DegradedMember: `x["attributes","member"]`,
+		DegradedStale:                       `x["stale"]`,
+		DegradedMember | DegradedStale:      `x["member","stale"]`,
+
+		DegradedAttributes | DegradedMember | DegradedStale: `x["attributes","member","stale"]`,
 	} {
 		if got := string(d.AppendJSON([]byte("x"))); got != want {
 			t.Errorf("%d: got %s, want %s", d, got, want)

@@ -49,6 +49,42 @@ func TestSharedMiss(t *testing.T) {
 	})
 }
 
+// What a thousand requests for twenty users of a thousand cost, all cold.
+func TestThousandColdRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := openDB(t)
+		if _, err := db.Fill(context.Background(), 1000, nil); err != nil {
+			t.Fatal(err)
+		}
+		g := newGate(db)
+		g.onUsers = func(_ context.Context, _ []int64, next func() ([]users.User, error)) ([]users.User, error) {
+			time.Sleep(time.Millisecond)
+			return next()
+		}
+		s := newService(t, g.config())
+		var wg sync.WaitGroup
+		for i := range int64(1000) {
+			wg.Go(func() {
+				ids := make([]int64, 20)
+				for k := range ids {
+					ids[k] = 1 + (i*37+int64(k)*53)%1000
+				}
+				for k, f := range mustLoad(t, s, ids...) {
+					if !strings.HasPrefix(string(f.JSON()), fmt.Sprintf(`{"id":%d,`, ids[k])) {
+						t.Errorf("id %d: %s", ids[k], f.JSON())
+					}
+				}
+			})
+		}
+		wg.Wait()
+		for _, source := range []string{"users", "attributes", "members"} {
+			if n := g.called(source); n > 10 {
+				t.Errorf("%s was asked %d times, want a handful", source, n)
+			}
+		}
+	})
+}
+
 // A batch asks only for what nobody else is asking for, and what comes while a query is
 // out is one more.
 func TestBatchJoinsOthers(t *testing.T) {

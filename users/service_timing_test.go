@@ -2,6 +2,7 @@ package users_test
 
 import (
 	"context"
+	"math/rand/v2"
 	"testing"
 
 	"pinion/users"
@@ -64,4 +65,31 @@ func BenchmarkLoadCold(b *testing.B) {
 			}
 		})
 	}
+}
+
+// Cold batches of many requests at the same time, as queries that are shared.
+func BenchmarkLoadColdTogether(b *testing.B) {
+	db := openDSN(b, "sqlite:"+b.TempDir()+"/users.db")
+	const n = 20_000
+	if _, err := db.Fill(context.Background(), n, nil); err != nil {
+		b.Fatal(err)
+	}
+	s := newService(b, users.Config{Rows: db, Attributes: db, Members: db, L1Bytes: 1})
+	b.SetParallelism(64)
+	b.ResetTimer()
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		batch := users.Batch{IDs: make([]int64, 20)}
+		for pb.Next() {
+			for i := range batch.IDs {
+				batch.IDs[i] = 1 + (batch.IDs[max(i-1, 0)]+rand.Int64N(n/20))%n
+			}
+			if s.Cached(&batch) {
+				b.Error("not cold")
+			}
+			if err := s.Load(context.Background(), &batch); err != nil {
+				b.Error(err)
+			}
+		}
+	})
 }

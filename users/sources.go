@@ -2,9 +2,12 @@ package users
 
 import "context"
 
-// Rows is the SQL side of a user. It owns all writes.
+// Rows is the SQL side of a user. It owns all writes. With an AttributeWriter beside it,
+// it need not store the attributes it is given, but they are part of what a key of Create
+// stands for, and an Update that names nothing else moves UpdatedAt.
 //
-// Every method must return soon after its ctx ends: shared loads wait for it.
+// Every method must return soon after its ctx ends: until then it takes one of the calls
+// that may be in flight, and Close waits for it.
 // Methods are called concurrently. Arguments are only lent; results belong to the
 // caller.
 type Rows interface {
@@ -15,11 +18,13 @@ type Rows interface {
 	ActiveIDs(ctx context.Context, q ActiveQuery) ([]int64, error)
 	// Address returns the user's address, empty when none was given, or ErrNotFound.
 	Address(ctx context.Context, id int64) (string, error)
-	// Create stores a new user durably and returns its id. Ids are never reused. An id
-	// beside an error says that a user may have been stored under it.
+	// Create stores a new user durably and returns its id. Ids are never reused. A Key seen
+	// before gets the id it stands for, or ErrKeyReused. An id beside an error says that a
+	// user may have been stored under it. UpdatedAt is CreatedAt until the first Update.
 	Create(ctx context.Context, u NewUser) (int64, error)
 	// Update changes what the patch names, durably, or returns ErrNotFound. The patch
 	// names at least one field. It makes the user's UpdatedAt later than it was.
+	// ErrUnknownOutcome of any write says that it may have been stored.
 	Update(ctx context.Context, id int64, p Patch) error
 	// Delete removes the user and all that belongs to it, or returns ErrNotFound.
 	Delete(ctx context.Context, id int64) error
