@@ -49,7 +49,8 @@ func TestSharedMiss(t *testing.T) {
 	})
 }
 
-// What a thousand requests for twenty users of a thousand cost, all cold.
+// What a thousand requests for twenty users of a thousand cost, all cold, while a query
+// takes longer than it takes to ask.
 func TestThousandColdRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := openDB(t)
@@ -58,6 +59,14 @@ func TestThousandColdRequests(t *testing.T) {
 		}
 		g := newGate(db)
 		g.onUsers = func(_ context.Context, _ []int64, next func() ([]users.User, error)) ([]users.User, error) {
+			time.Sleep(time.Millisecond)
+			return next()
+		}
+		g.onAttributes = func(_ context.Context, next func() (map[int64][]users.Attribute, error)) (map[int64][]users.Attribute, error) {
+			time.Sleep(time.Millisecond)
+			return next()
+		}
+		g.onMembers = func(_ context.Context, next func() (map[int64]users.Member, error)) (map[int64]users.Member, error) {
 			time.Sleep(time.Millisecond)
 			return next()
 		}
