@@ -39,37 +39,40 @@
 // goroutine of its own, from a queue that the rule of one at a time keeps short. So
 // cells that announce to each other at full speed cannot block each other.
 //
+// What runs in each cell and which one it is travels in the environment variable
+// PINION_CELL, which [Inherited] removes.
+//
 // # A cell that dies
 //
-// Between the commit of a write and its announcement a cell can be killed, and nobody
-// knows of what. So when the pair of a cell that had joined ends without a bye, every other cell
-// is told to forget everything, as if by a removal: it confirms, or is killed. That
-// is sent before the dead cell is started again. The client of that write had no answer;
-// until then, others may be given the older one.
+// A cell can be killed between the commit of a write and its announcement, and nobody
+// else knows of what. So when the pair of a cell that had joined ends without a bye,
+// every other cell is told to forget everything. It confirms that as it does a removal,
+// or is killed. It is told before the dead cell is started again. The client of such a
+// write had no answer, and for that short time others may still be given the older one.
 //
 // # How long an announcement takes
 //
-// A cell has RelayTimeout to confirm a removal, counted from when the supervisor heard of
-// it, and a quarter of that at least from when it was sent, as it may have waited for a
-// packet before it to be confirmed. So it is confirmed, or the cell killed, within 5/4
-// RelayTimeout. An announcement may find one of its own cell's on its way, which
-// takes as long before it is passed on: [Member.Announce] returns within 5/2 RelayTimeout.
+// A cell has Config.RelayTimeout to confirm a removal, counted from when the supervisor
+// heard of it; but a quarter of that at least from when it was sent, since before that
+// it may have waited for an earlier one to be confirmed. So within 5/4 RelayTimeout it is
+// confirmed, or the cell is killed. An announcement may find another of its own cell on
+// its way, and is passed on when that has been confirmed. So [Member.Announce] returns
+// within 5/2 RelayTimeout. To this come
 //
-// That does not count the time that the kernel takes to end a process that was killed;
-// another 5/4 for each 4,096 ids that wait in the same cell already, and another quarter
-// for each 4,096 that wait for one cell to confirm; and the time for which the supervisor
-// is stopped, after which it lets each cell have RelayTimeout again.
-//
-// What runs in each cell and which one it is travels in the environment variable
-// PINION_CELL, which [Inherited] removes.
+//   - the time that the kernel takes to end a process that is killed;
+//   - 5/4 RelayTimeout for each 4,096 ids that wait in the same cell already, and a
+//     quarter for each 4,096 that wait for another cell to confirm;
+//   - the time for which the supervisor is stopped, after which it lets each cell have
+//     RelayTimeout once more.
 //
 // # Caveats
 //
 //   - A cell that does not confirm a removal in time is killed: it might answer what
 //     another cell has overwritten already. It counts as gone when the kernel has closed its
 //     end of the pair, which is after its last thread has ended.
-//   - A hung cell is found by nothing else: as long as nobody writes, one that answers
-//     no request any more is left alone. Its readiness has to be watched from outside.
+//   - That is the only way in which a cell that hangs is ended: by failing to confirm the
+//     write of another. As long as there is none, one that answers nobody is left alone.
+//     Health and readiness have to be watched from outside.
 //   - A cell must end soon after [Member.Close], or is killed: it no longer hears of
 //     removals.
 //   - A child is killed by the kernel when the supervisor ends in whatever way

@@ -28,7 +28,7 @@ func scenarios() []scenario {
 			Machine{Name: "two-nodes", Sockets: 2, Threads: 1, Nodes: []Node{{"0-3", 384}, {"4-7", 384}}},
 			[]string{
 				"TestMachine", "TestTopologyCommand", "TestCellsOff", "TestOneNode", "TestPartsOfNodes",
-				"TestTwoCells", "TestSteerCPUOneProcess", "TestKilledSupervisor",
+				"TestFreeCPUs", "TestTwoCells", "TestSteerCPUOneProcess", "TestKilledSupervisor",
 			},
 		},
 		{ // the rest of what two nodes are for

@@ -46,6 +46,18 @@ func TestPartsOfANode(t *testing.T) {
 	p.stop(t, syscall.SIGTERM)
 }
 
+// TestFreeCPUs of a node are for all cells of the node; their own are not.
+func TestFreeCPUs(t *testing.T) {
+	p := serve(t, []string{"-cpus", "0-1", "-cells", "2"}, cell{"0", "0", 1}, cell{"1", "0", 1})
+	for _, cpu := range []int{0, 1} {
+		p.steersCPU(t, cpu, cpu)
+	}
+	for _, cpu := range []int{2, 3} {
+		p.spreads(t, cpu)
+	}
+	p.stop(t, syscall.SIGTERM)
+}
+
 // TestTwoCells goes through the life of a server with two cells.
 func TestTwoCells(t *testing.T) {
 	cells := []cell{{"0-3", "0", 4}, {"4-7", "1", 4}}

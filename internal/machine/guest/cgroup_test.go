@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // cgroup makes a cgroup with the given limits and returns a function that puts a
@@ -77,5 +79,19 @@ func TestCPUSet(t *testing.T) {
 	in = cgroup(t, map[string]string{"cpuset.cpus": "4-7", "cpuset.mems": "0"})
 	p = launch(t, in(command(t)))
 	p.is(t, cell{"4-7", "0", 4}) // the memory it may have
+	p.stop(t, syscall.SIGTERM)
+
+	// The same where no cgroup is in sight, as in a container without the mount. The
+	// handle of the group stays good.
+	if err := unix.Unmount(cgroupRoot, unix.MNT_DETACH); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Mount("cgroup2", cgroupRoot, "cgroup2", 0, ""); err != nil {
+			t.Error(err)
+		}
+	})
+	p = launch(t, in(command(t)))
+	p.is(t, cell{"4-7", "0", 4})
 	p.stop(t, syscall.SIGTERM)
 }

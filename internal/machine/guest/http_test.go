@@ -89,6 +89,11 @@ func (c *client) do(method, path, body string) (int, string, error) {
 	if err != nil {
 		return 0, "", err
 	}
+	return c.receive()
+}
+
+// receive reads one answer.
+func (c *client) receive() (int, string, error) {
 	resp, err := http.ReadResponse(c.in, nil)
 	if err != nil {
 		return 0, "", err
@@ -96,6 +101,38 @@ func (c *client) do(method, path, body string) (int, string, error) {
 	defer func() { _ = resp.Body.Close() }()
 	text, err := io.ReadAll(resp.Body)
 	return resp.StatusCode, string(text), err
+}
+
+// openPOST connects from a CPU and sends half of a request that makes a user. It returns
+// when the server has said that it wants the rest, with what sends that.
+func openPOST(t *testing.T, cpu int) (finish func()) {
+	t.Helper()
+	c := dialFrom(t, cpu)
+	if err := c.conn.SetDeadline(time.Now().Add(2 * patience)); err != nil {
+		t.Fatal(err)
+	}
+	body := fmt.Sprintf(`{"name":"Open","email":"cpu%d@example.com"}`, cpu)
+	_, err := fmt.Fprintf(c.conn, "POST /api/users HTTP/1.1\r\nHost: pinion\r\nAuthorization: Bearer token123\r\n"+
+		"Content-Type: application/json\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n%s", len(body), body[:len(body)/2])
+	if err != nil {
+		t.Fatal(err)
+	}
+	const goOn = "HTTP/1.1 100 Continue\r\n\r\n"
+	got := make([]byte, len(goOn))
+	if _, err := io.ReadFull(c.in, got); err != nil || string(got) != goOn {
+		t.Fatalf("half of a POST got %q, %v", got, err)
+	}
+	return func() {
+		t.Helper()
+		if _, err := io.WriteString(c.conn, body[len(body)/2:]); err != nil {
+			t.Fatal(err)
+		}
+		code, text, err := c.receive()
+		if err != nil || code != 201 {
+			t.Fatalf("a POST from CPU %d that was open at the signal: %d %s, %v", cpu, code, text, err)
+		}
+		t.Logf("a POST from CPU %d that was open at the signal was answered with %d", cpu, code)
+	}
 }
 
 // ask wants an answer of status 200 to a GET, and returns its body.

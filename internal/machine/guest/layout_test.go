@@ -46,17 +46,18 @@ func (p *process) is(t *testing.T, cells ...cell) {
 		}
 	}
 	for i, want := range cells {
-		masks(t, pids[i], want.cpus)
-		memory(t, pids[i], want.memory)
+		threads, pages := masks(t, pids[i], want.cpus), memory(t, pids[i], want.memory)
+		t.Logf("cell %d is process %d: %s; %s; GOMAXPROCS %d; %d loops", i, pids[i], threads, pages, gomaxprocs[i], loops[i])
 		if gomaxprocs[i] != want.loops || loops[i] != want.loops {
 			t.Errorf("cell %d: GOMAXPROCS %d and %d loops, want %d", i, gomaxprocs[i], loops[i], want.loops)
 		}
 	}
 }
 
-// masks wants every thread of a process to have one mask.
-func masks(t *testing.T, pid int, want string) {
+// masks wants every thread of a process to have one mask, and returns what they have.
+func masks(t *testing.T, pid int, want string) string {
 	t.Helper()
+	threads := make(map[string]int)
 	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
 	if err != nil || len(tasks) < 2 {
 		t.Fatalf("process %d has %d threads, %v", pid, len(tasks), err)
@@ -70,15 +71,22 @@ func masks(t *testing.T, pid int, want string) {
 			t.Fatal(err)
 		}
 		_, got, _ := strings.Cut(string(status), "\nCpus_allowed_list:\t")
-		if got, _, _ = strings.Cut(got, "\n"); got != want {
-			t.Errorf("%s: mask %s, want %s", filepath.Dir(task), got, want)
-			return
-		}
+		got, _, _ = strings.Cut(got, "\n")
+		threads[got]++
 	}
+	var masks []string
+	for mask, n := range threads {
+		masks = append(masks, fmt.Sprintf("%d threads on CPUs %s", n, mask))
+	}
+	if len(threads) != 1 || threads[want] == 0 {
+		t.Errorf("process %d: %v, want all on CPUs %s", pid, masks, want)
+	}
+	return strings.Join(masks, ", ")
 }
 
-// memory wants a process to prefer the given nodes, and to have its memory there.
-func memory(t *testing.T, pid int, want string) {
+// memory wants a process to prefer the given nodes, and to have its memory there. It
+// returns what it found.
+func memory(t *testing.T, pid int, want string) string {
 	t.Helper()
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/numa_maps", pid))
 	if err != nil {
@@ -98,11 +106,8 @@ func memory(t *testing.T, pid int, want string) {
 	for _, m := range found {
 		if !allowed[m[1]] {
 			t.Errorf("process %d: memory policy %q, want nodes %q:\n%s", pid, m[1], want, m[0])
-			return
+			break
 		}
-	}
-	if want == "" {
-		return
 	}
 	on := make(map[string]int)
 	pages := 0
@@ -119,9 +124,10 @@ func memory(t *testing.T, pid int, want string) {
 			pages += n
 		}
 	}
-	if pages < 500 || on[want]*10 < pages*9 {
+	if want != "" && (pages < 500 || on[want]*10 < pages*9) {
 		t.Errorf("process %d: pages by node %v, want them on node %s", pid, on, want)
 	}
+	return fmt.Sprintf("memory policy %s of all %d areas, pages by node %v", found[0][1], len(found), on)
 }
 
 // fact reads a file of sysfs that holds one line.

@@ -112,11 +112,19 @@ func (p *process) eventually(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// stop sends a signal that drains, and wants everything to end, with status 0.
+// stop sends a signal that drains while requests are open, and wants them to be
+// answered and then everything to end, with status 0.
 func (p *process) stop(t *testing.T, sig syscall.Signal) {
 	t.Helper()
+	cells := len(p.pids(t))
+	finish := []func(){openPOST(t, 0), openPOST(t, 4)}
 	if err := p.cmd.Process.Signal(sig); err != nil {
 		t.Fatal(err)
+	}
+	const closing = `msg="closing listener"`
+	p.eventually(t, closing, func() bool { return p.count(closing) == cells })
+	for _, f := range finish {
+		f()
 	}
 	select {
 	case <-p.gone:
@@ -129,6 +137,7 @@ func (p *process) stop(t *testing.T, sig syscall.Signal) {
 	if left := servers(t); len(left) > 0 {
 		t.Errorf("processes %v have outlived their supervisor", left)
 	}
+	t.Logf("after %v and these answers everything ended: %v", sig, p.cmd.ProcessState)
 }
 
 // find waits for a line of the log, and returns the pattern's submatch in the last
@@ -254,6 +263,7 @@ func ends(t *testing.T, cmd *exec.Cmd, code int, parts ...string) string {
 			t.Errorf("%v: no %q in:\n%s", args, part, told[0])
 		}
 	}
+	t.Logf("%v: %v: %s", args, cmd.ProcessState, strings.TrimSpace(strings.Join(told, "")))
 	noServers(t)
 	return stderr.String()
 }

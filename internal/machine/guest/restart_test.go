@@ -31,13 +31,16 @@ func killedCell(t *testing.T, p *process, index int) {
 	if now[index] == old[index] || now[1-index] != old[1-index] {
 		t.Errorf("processes %v, and %v after the end of cell %d", old, now, index)
 	}
+	t.Logf("cell %d was killed, and is process %d after %d; a connection made meanwhile waited for it; cell %d is process %d still",
+		index, now[index], old[index], 1-index, now[1-index])
 }
 
 // TestKilledSupervisor: without it there is nobody to hear of a write, so its cells
 // must not outlive it.
 func TestKilledSupervisor(t *testing.T) {
 	p := start(t)
-	if all := servers(t); len(all) != 3 {
+	all := servers(t)
+	if len(all) != 3 {
 		t.Fatalf("%d processes, want a supervisor and two cells", len(all))
 	}
 	// One that is stopped cannot see it and end by itself.
@@ -49,6 +52,7 @@ func TestKilledSupervisor(t *testing.T) {
 	}
 	<-p.gone
 	noServers(t)
+	t.Logf("supervisor %d was killed, cell 1 being stopped; none is left of processes %v", p.cmd.Process.Pid, all)
 }
 
 // TestFailedStart: what keeps one cell from starting keeps all, and is told in one
@@ -78,6 +82,7 @@ func stoppedCell(t *testing.T, p *process) {
 	if !slices.Contains(servers(t), pid) {
 		t.Errorf("cell 1 was ended for being slow")
 	}
+	t.Logf("cell 1, process %d, was stopped: 503; it went on: 200", pid)
 }
 
 // privatePort asks the one private port of all cells.
