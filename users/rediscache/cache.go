@@ -92,6 +92,9 @@ type Cache struct {
 	scripts scripts
 	slots   chan struct{} // one for each call that rueidis has not returned from
 
+	// incarnation is told from the run of Redis that tracking is on with; 0 before.
+	incarnation atomic.Uint32
+
 	// down is set while Redis is known not to answer. Only Run finds out.
 	down atomic.Bool
 

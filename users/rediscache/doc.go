@@ -11,8 +11,9 @@
 //	user:void:{id}   string  time of the last removal, in microseconds of the server's clock, 60 seconds
 //
 // {id} stands for the number alone, without braces. A fragment begins with the version
-// of its encoding and a checksum over id and content. A value that is damaged, written
-// by another version, or stored under another user's key is a miss.
+// of its encoding and a checksum over id, content and the run of Redis. A value that is
+// damaged, written by another version, stored under another user's key, or brought back
+// from disk by a Redis that was started again, is a miss: removals may be missing there.
 //
 // # Leases
 //

@@ -10,32 +10,34 @@ import (
 const version = 1
 
 // A value is the version, a checksum and the JSON; no JSON says that there is no such
-// user. The checksum is CRC-32C over the id, the version and the JSON.
+// user. The checksum is CRC-32C over the id, the version, the incarnation of Redis and the
+// JSON.
 const headerSize = 1 + crc32.Size
 
-func checksum(id int64, json []byte) uint32 {
+func checksum(id int64, incarnation uint32, json []byte) uint32 {
 	table := crc32.MakeTable(crc32.Castagnoli) // made once, by the package
-	var head [9]byte
+	var head [13]byte
 	binary.BigEndian.PutUint64(head[:], uint64(id))
-	head[8] = version
+	binary.BigEndian.PutUint32(head[8:], incarnation)
+	head[12] = version
 	return crc32.Update(crc32.Checksum(head[:], table), table, json)
 }
 
-func encode(id int64, json []byte) []byte {
+func encode(id int64, incarnation uint32, json []byte) []byte {
 	value := make([]byte, 0, headerSize+len(json))
 	value = append(value, version)
-	value = binary.BigEndian.AppendUint32(value, checksum(id, json))
+	value = binary.BigEndian.AppendUint32(value, checksum(id, incarnation, json))
 	return append(value, json...)
 }
 
 // decode returns a view of the JSON in value. ok is false for what encode did not make
-// for id.
-func decode(id int64, value []byte) (json []byte, ok bool) {
+// for id under the same incarnation.
+func decode(id int64, incarnation uint32, value []byte) (json []byte, ok bool) {
 	if len(value) < headerSize || value[0] != version {
 		return nil, false
 	}
 	json = value[headerSize:]
-	if binary.BigEndian.Uint32(value[1:]) != checksum(id, json) {
+	if binary.BigEndian.Uint32(value[1:]) != checksum(id, incarnation, json) {
 		return nil, false
 	}
 	return json, true

@@ -208,7 +208,7 @@ func (p toxic) reset() { p.Toxics.ResetToxics(context.Background()) }
 func TestCutAnswers(t *testing.T) {
 	s := shared(t)
 	p := behindToxiproxy(t, s)
-	direct := open(t, Options{URL: s.DSN()})
+	direct, _ := run(t, Options{URL: s.DSN()})
 	json := []byte(strings.Repeat(`{"id":1}`, 100))
 	store(t, direct, users.SharedEntry{ID: 1, Lease: lease(t, direct, 1), JSON: json})
 	c, n := run(t, Options{URL: "redis://" + p.Listen})

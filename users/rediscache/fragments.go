@@ -71,12 +71,13 @@ func (c *Cache) lookup(ctx context.Context, ids []int64, found []users.Shared) e
 		return fmt.Errorf("redis: look up users: %w", err)
 	}
 	var misses []int
+	incarnation := c.incarnation.Load()
 	for i, id := range ids {
-		if json, ok := value(id, &values[i]); ok && len(json) > 0 {
+		if json, ok := value(id, incarnation, &values[i]); ok && len(json) > 0 {
 			// Nobody else sees this memory: rueidis allocates each string by itself, and
 			// keeps it only in its own cache, which is off.
 			found[i] = users.Shared{State: users.SharedUser, JSON: json}
-		} else if json, ok := value(id, &values[len(ids)+i]); ok && len(json) == 0 {
+		} else if json, ok := value(id, incarnation, &values[len(ids)+i]); ok && len(json) == 0 {
 			found[i].State = users.SharedMissing
 		} else {
 			misses = append(misses, i)
@@ -86,12 +87,12 @@ func (c *Cache) lookup(ctx context.Context, ids []int64, found []users.Shared) e
 	return nil
 }
 
-func value(id int64, m *rueidis.RedisMessage) (json []byte, ok bool) {
+func value(id int64, incarnation uint32, m *rueidis.RedisMessage) (json []byte, ok bool) {
 	b, err := m.AsBytes()
 	if err != nil { // nil, or no string
 		return nil, false
 	}
-	return decode(id, b)
+	return decode(id, incarnation, b)
 }
 
 // lease asks for the leases of the misses. Without one a miss is still an answer, so no
@@ -103,9 +104,7 @@ func (c *Cache) lease(ctx context.Context, ids []int64, found []users.Shared, mi
 	tokens := make([]users.Lease, len(misses))
 	commands := make([]rueidis.Completed, len(misses))
 	for i, at := range misses {
-		for tokens[i] == 0 {
-			tokens[i] = users.Lease(rand.Uint64())
-		}
+		tokens[i] = newLease(c.incarnation.Load())
 		commands[i] = c.client.B().Set().Key(key(leasePrefix, ids[at])).Value(token(tokens[i])).
 			Nx().PxMilliseconds(leaseTTL.Milliseconds()).Build()
 	}
@@ -118,6 +117,17 @@ func (c *Cache) lease(ctx context.Context, ids []int64, found []users.Shared, mi
 			found[at].Lease = tokens[i]
 		}
 	}
+}
+
+// newLease makes a lease that says under which incarnation it was granted.
+func newLease(incarnation uint32) users.Lease {
+	return users.Lease(uint64(incarnation)<<32 | uint64(1+rand.Uint32N(1<<32-1)))
+}
+
+// grantedUnder reports whether l is a lease of that incarnation. One from before a restart
+// may have come back with it, although a removal had ended it.
+func grantedUnder(l users.Lease, incarnation uint32) bool {
+	return l != 0 && uint32(l>>32) == incarnation
 }
 
 func token(l users.Lease) string { return strconv.FormatUint(uint64(l), 10) }
@@ -138,9 +148,10 @@ func (c *Cache) store(ctx context.Context, entries []users.SharedEntry) error {
 		return err
 	}
 	all := make([]execution, 0, len(entries))
+	incarnation := c.incarnation.Load()
 	for i := range entries {
-		if entries[i].Lease != 0 {
-			all = append(all, storing(&entries[i]))
+		if grantedUnder(entries[i].Lease, incarnation) {
+			all = append(all, storing(&entries[i], incarnation))
 		}
 	}
 	if len(all) == 0 {
@@ -158,9 +169,9 @@ func (c *Cache) store(ctx context.Context, entries []users.SharedEntry) error {
 	return nil
 }
 
-func storing(e *users.SharedEntry) execution {
+func storing(e *users.SharedEntry, incarnation uint32) execution {
 	lease, fragment, missing := key(leasePrefix, e.ID), key(fragmentPrefix, e.ID), key(missingPrefix, e.ID)
-	value := rueidis.BinaryString(encode(e.ID, e.JSON))
+	value := rueidis.BinaryString(encode(e.ID, incarnation, e.JSON))
 	if len(e.JSON) == 0 {
 		ttl := missingTTL + rand.N(missingSpread)
 		return execution{[]string{lease, missing, fragment}, []string{token(e.Lease), value, milliseconds(ttl)}}

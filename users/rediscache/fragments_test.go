@@ -137,7 +137,7 @@ func TestTTLs(t *testing.T) {
 func TestGarbageValues(t *testing.T) {
 	s := shared(t)
 	c := open(t, Options{URL: s.DSN()})
-	good := string(encode(1, []byte(`{"id":1}`)))
+	good := string(encode(1, 0, []byte(`{"id":1}`)))
 	for name, value := range map[string]string{
 		"empty":         "",
 		"short":         "\x01",
@@ -148,8 +148,8 @@ func TestGarbageValues(t *testing.T) {
 		"cut":           good[:len(good)-1],
 		"longer":        good + " ",
 		"changed":       strings.Replace(good, "id", "iD", 1),
-		"of another":    string(encode(2, []byte(`{"id":2}`))),
-		"not there":     string(encode(1, nil)),
+		"of another":    string(encode(2, 0, []byte(`{"id":2}`))),
+		"not there":     string(encode(1, 0, nil)),
 		"random":        "\xde\xad\xbe\xef\xde\xad\xbe\xef",
 	} {
 		raw(t, s.Addr(), "FLUSHALL")
@@ -193,14 +193,14 @@ func TestStoreTheOther(t *testing.T) {
 	s := shared(t)
 	c := open(t, Options{URL: s.DSN()})
 	l := lease(t, c, 1)
-	raw(t, s.Addr(), "SET", "user:none:1", string(encode(1, nil)))
+	raw(t, s.Addr(), "SET", "user:none:1", string(encode(1, 0, nil)))
 	store(t, c, users.SharedEntry{ID: 1, Lease: l, JSON: []byte("{}")})
 	if raw(t, s.Addr(), "EXISTS", "user:none:1") != "0" {
 		t.Error("the user is stored, and that there is none")
 	}
 	void(t, c, 1)
 	l = lease(t, c, 1)
-	raw(t, s.Addr(), "SET", "user:frag:1", string(encode(1, []byte("{}"))))
+	raw(t, s.Addr(), "SET", "user:frag:1", string(encode(1, 0, []byte("{}"))))
 	store(t, c, users.SharedEntry{ID: 1, Lease: l})
 	wantState(t, c, 1, "none")
 }

@@ -100,7 +100,7 @@ func (r *relay) inject(text string) {
 // must live, nothing wrong may come out, and all must be well afterwards.
 func TestGarbage(t *testing.T) {
 	s := shared(t)
-	direct := open(t, Options{URL: s.DSN()})
+	direct, _ := run(t, Options{URL: s.DSN()})
 	const json = `{"id":1}`
 	store(t, direct, users.SharedEntry{ID: 1, Lease: lease(t, direct, 1), JSON: []byte(json)})
 	r := startRelay(t, s.Addr())

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"math/rand/v2"
 	"net"
 	"strings"
@@ -159,7 +160,24 @@ func (c *Cache) openSession(ctx context.Context) (*session, error) {
 		s.close()
 		return nil, err
 	}
+	c.incarnation.Store(s.incarnation(ctx))
 	return s, nil
+}
+
+// incarnation is another number each time that Redis starts. What a Redis has read from
+// its disk may be from before removals that it had not written there; so fragments and
+// leases are good for one incarnation. It is 0 where Redis does not tell.
+func (s *session) incarnation(ctx context.Context) uint32 {
+	inTime, cancel := context.WithTimeout(ctx, pingTimeout)
+	defer cancel()
+	info, err := s.client.Do(inTime, s.client.B().Info().Section("server").Build()).ToString()
+	_, rest, ok := strings.Cut(info, "\nrun_id:")
+	if err != nil || !ok {
+		s.cache.opts.Log.Warn("redis does not tell its run_id: fragments that a restart brings back may be old", "err", err)
+		return 0
+	}
+	id, _, _ := strings.Cut(rest, "\r")
+	return max(1, crc32.ChecksumIEEE([]byte(id)))
 }
 
 func (s *session) close() {
