@@ -360,7 +360,7 @@ func TestMemberFlushes(t *testing.T) {
 	}
 	early := false
 	select {
-	case <-confirmed:
+	case <-confirmed: //nolint:errcheck // whatever it is, it is early
 		early = true
 	case <-time.After(50 * time.Millisecond):
 	}
