@@ -48,6 +48,7 @@ type server struct {
 	adminDone chan error
 	lns       []net.Listener
 	transport transport.Transport
+	drained   bool // no request is open any more
 }
 
 // run serves until a signal ends it.
@@ -135,7 +136,9 @@ func (s *server) accessLogConfig() accesslog.Config {
 // them from its supervisor.
 func (s *server) listen(ctx context.Context) error {
 	if s.cell != nil {
-		s.lns = s.cell.Listeners()
+		if s.lns = s.cell.Listeners(); len(s.lns) == 0 {
+			return errors.New("the supervisor gave this cell no listener")
+		}
 		return nil
 	}
 	addr, err := listen.Parse(s.cfg.Addr)
@@ -283,6 +286,7 @@ func (s *server) serve(stop context.Context) error {
 		s.log.Warn("drain ran out of time", "error", err)
 		return failed // a handler that does not return must not keep the process
 	}
+	s.drained = true
 	return errors.Join(failed, <-done)
 }
 
@@ -326,7 +330,7 @@ func (s *server) close() {
 	if s.transport != nil {
 		s.log.Info("stopped")
 	}
-	if s.cell != nil {
-		s.cell.Close() // the cache is gone by now
+	if s.cell != nil && s.drained {
+		s.cell.Close() // which says that all it has written was announced
 	}
 }

@@ -40,20 +40,18 @@ func supervise(s *server, until func() (context.Context, func()), args []string)
 		return err
 	}
 	steer(s.cfg.Steer, s.place, lns, reg, s.log)
-	tokens, err := holdTokens(s.cfg)
+	environ, files, err := handOver(s.cfg)
 	if err != nil {
 		return err
 	}
-	if tokens != nil {
-		defer tokens.Close() //nolint:errcheck // it has no name any more
-	}
+	defer closeAll(files)
 	// Cells are no foreground job, but may write to the terminal like one.
 	signal.Ignore(syscall.SIGTTOU)
 	cells := cell.New(cell.Config{
 		Specs: specs(s.place.cells, lns, s.log),
 		// The arguments are what ps shows. What counts is the environment: a file that
 		// was edited must not make a cell that is started again another one.
-		Args: args, Env: s.cfg.Environ(os.Environ()),
+		Args: args, Env: environ, Files: files,
 		DrainTimeout: s.cfg.DrainDelay + s.cfg.DrainTimeout + 2*lastWords, Log: s.log, Stats: reg,
 	})
 	if s.cfg.Admin == "" {
@@ -86,28 +84,35 @@ func supervise(s *server, until func() (context.Context, func()), args []string)
 	return errors.Join(err, <-served)
 }
 
-// holdTokens copies the file of tokens to one without a name, and has the cells read
-// that: one that is started again must know the tokens that the others know. The
-// result is nil without a file; the copy is there until it is closed.
-func holdTokens(cfg *config.Config) (*os.File, error) {
-	if cfg.Tokens == "" {
-		return nil, nil
+// handOver puts the configuration into the environment of the cells, and the file of
+// tokens into one without a name that they inherit: one that is started again must
+// know what the others know. The files are the caller's to close.
+func handOver(cfg *config.Config) (environ []string, files []*os.File, err error) {
+	theirs := *cfg
+	if cfg.Tokens != "" {
+		text, err := os.ReadFile(cfg.Tokens)
+		if err != nil {
+			return nil, nil, cfg.Wrong("tokens", err)
+		}
+		f, err := os.CreateTemp("", "pinion-tokens-")
+		if err != nil {
+			return nil, nil, fmt.Errorf("copy the tokens for the cells: %w", err)
+		}
+		_, err = f.Write(text)
+		if err = errors.Join(err, os.Remove(f.Name())); err != nil {
+			_ = f.Close()
+			return nil, nil, fmt.Errorf("copy the tokens for the cells: %w", err)
+		}
+		files = append(files, f)
+		theirs.Tokens = cell.FilePath(0)
 	}
-	text, err := os.ReadFile(cfg.Tokens)
-	if err != nil {
-		return nil, cfg.Wrong("tokens", err)
+	return theirs.Environ(os.Environ()), files, nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		_ = f.Close() // nothing of it is to be kept
 	}
-	f, err := os.CreateTemp("", "pinion-tokens-")
-	if err != nil {
-		return nil, fmt.Errorf("copy the tokens for the cells: %w", err)
-	}
-	_, err = f.Write(text)
-	if err = errors.Join(err, os.Remove(f.Name())); err != nil {
-		_ = f.Close()
-		return nil, fmt.Errorf("copy the tokens for the cells: %w", err)
-	}
-	cfg.Tokens = fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), f.Fd())
-	return f, nil
 }
 
 // statusOf puts what the supervisor knows in the words of the private port.

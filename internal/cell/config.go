@@ -29,9 +29,10 @@ type Config struct {
 	// Path is the program of the cells. Default: the one that runs, as affinity.Executable
 	// finds it at each start, also after its file was deleted or replaced.
 	Path           string
-	Args           []string // its arguments, without its name
-	Env            []string // default os.Environ
-	Stdout, Stderr *os.File // default os.Stdout, os.Stderr; the standard input is empty
+	Args           []string   // its arguments, without its name
+	Env            []string   // default os.Environ
+	Files          []*os.File // open in each cell, see FilePath; they stay the caller's
+	Stdout, Stderr *os.File   // default os.Stdout, os.Stderr; the standard input is empty
 
 	// DrainTimeout is how long cells may take to end after they were asked to; those
 	// left when DrainMargin has passed as well are killed. 30 s and 5 s by default.

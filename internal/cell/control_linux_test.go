@@ -120,11 +120,11 @@ func TestIdentity(t *testing.T) {
 	for text, want := range map[string]string{
 		`{`:                                              "unexpected end",
 		`{"protocol":0,"index":0,"of":1}`:                "was it replaced",
-		`{"protocol":1,"index":0,"of":1}`:                "version 1, this program 2",
-		`{"protocol":2,"index":2,"of":2}`:                "cell 2 of 2",
-		`{"protocol":2,"index":-1,"of":2}`:               "cell -1 of 2",
-		`{"protocol":2,"index":0,"of":1,"listeners":-1}`: "-1 listeners",
-		`{"protocol":2,"index":0,"of":1,"cpus":"x"}`:     "x",
+		`{"protocol":1,"index":0,"of":1}`:                "version 1, this program 3",
+		`{"protocol":3,"index":2,"of":2}`:                "cell 2 of 2",
+		`{"protocol":3,"index":-1,"of":2}`:               "cell -1 of 2",
+		`{"protocol":3,"index":0,"of":1,"listeners":-1}`: "-1 listeners",
+		`{"protocol":3,"index":0,"of":1,"cpus":"x"}`:     "x",
 	} {
 		t.Setenv(identityEnv, text)
 		m, err := Inherited()

@@ -20,7 +20,7 @@
 // # Protocol
 //
 // Each cell shares a SOCK_SEQPACKET pair with the supervisor, as descriptor 3; its
-// listeners are 4 and up. A packet is one byte that says what it is, and for two of
+// files and then its listeners are 4 and up. A packet is one byte that says what it is, and for two of
 // them ids of 8 bytes, little-endian.
 //
 //	cell                            supervisor

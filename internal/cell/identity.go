@@ -14,13 +14,17 @@ const identityEnv = "PINION_CELL"
 // protocol changes with what the two ends of a control socket say to each other. A
 // Config.Path that is not the supervisor's own program, or no longer is, finds out here
 // if they differ in that; in nothing else.
-const protocol = 2
+const protocol = 3
 
-// The descriptors of a cell.
+// The descriptors of a cell. Its listeners follow its files.
 const (
-	controlFD       = 3
-	firstListenerFD = 4
+	controlFD   = 3
+	firstFileFD = 4
 )
+
+// FilePath is where a cell finds file i of Config.Files: opening it there begins at the
+// start of the file, also if that has no name any more.
+func FilePath(i int) string { return fmt.Sprintf("/proc/self/fd/%d", firstFileFD+i) }
 
 // identity is the value of identityEnv.
 type identity struct {
@@ -30,14 +34,15 @@ type identity struct {
 	CPUs      affinity.Set `json:"cpus"`
 	Memory    affinity.Set `json:"memory"`
 	Share     float64      `json:"share"`
+	Files     int          `json:"files"`
 	Listeners int          `json:"listeners"`
 }
 
 // environ returns the variable for a spec.
-func (s Spec) environ(of int) (string, error) {
+func (s Spec) environ(of, files int) (string, error) {
 	text, err := json.Marshal(identity{
 		Protocol: protocol, Index: s.Index, Of: of,
-		CPUs: s.Placement.CPUs, Memory: s.Placement.Memory, Share: s.Share, Listeners: len(s.Listeners),
+		CPUs: s.Placement.CPUs, Memory: s.Placement.Memory, Share: s.Share, Files: files, Listeners: len(s.Listeners),
 	})
 	if err != nil {
 		return "", fmt.Errorf("describe cell %d: %w", s.Index, err)
@@ -61,8 +66,9 @@ func takeIdentity() (id identity, ok bool, err error) {
 		return id, true, fmt.Errorf("read %s: the supervisor speaks version %d, this program %d: was it replaced?",
 			identityEnv, id.Protocol, protocol)
 	}
-	if id.Index < 0 || id.Index >= id.Of || id.Listeners < 0 {
-		return id, true, fmt.Errorf("read %s: cell %d of %d with %d listeners", identityEnv, id.Index, id.Of, id.Listeners)
+	if id.Index < 0 || id.Index >= id.Of || id.Listeners < 0 || id.Files < 0 {
+		return id, true, fmt.Errorf("read %s: cell %d of %d with %d files and %d listeners",
+			identityEnv, id.Index, id.Of, id.Files, id.Listeners)
 	}
 	return id, true, nil
 }

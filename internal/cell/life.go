@@ -40,11 +40,7 @@ func (s *Supervisor) begin(c *cell) (*life, error) {
 	if l.control, err = newControl(ours, false); err != nil {
 		return nil, err
 	}
-	if l.command, err = s.cfg.command(c.spec); err == nil {
-		l.command.ExtraFiles = append([]*os.File{theirs}, files...)
-		err = s.launch(c.spec.Placement, l.command.Start)
-	}
-	if err != nil {
+	if err = s.start(l, c.spec, slices.Concat([]*os.File{theirs}, s.cfg.Files, files)); err != nil {
 		if l.command != nil && l.command.Process != nil { // started, but the launcher failed then
 			_ = l.command.Process.Kill()
 			_ = l.command.Wait()
@@ -66,6 +62,31 @@ func (s *Supervisor) begin(c *cell) (*life, error) {
 	return l, nil
 }
 
+// start starts the process where spec says, as far as that is still allowed: a cpuset
+// that became smaller meanwhile must not end a server that goes on without the rest.
+func (s *Supervisor) start(l *life, spec Spec, files []*os.File) (err error) {
+	for {
+		if l.command, err = s.cfg.command(spec); err != nil {
+			return err
+		}
+		l.command.ExtraFiles = files
+		err = s.launch(spec.Placement, l.command.Start)
+		var lost *affinity.NotAllowedError
+		if !errors.As(err, &lost) || l.command.Process != nil {
+			return err
+		}
+		left := spec.Placement.CPUs.Intersect(lost.Allowed)
+		if left.Empty() {
+			left = lost.Allowed
+		}
+		if left.Empty() || left.Equal(spec.Placement.CPUs) {
+			return err
+		}
+		s.log.Warn("a cell has lost CPUs", "cell", spec.Index, "lost", lost.CPUs, "cpus", left)
+		spec.Placement.CPUs = left
+	}
+}
+
 // command returns one that starts a process for spec.
 func (c *Config) command(spec Spec) (*exec.Cmd, error) {
 	path, name := c.Path, c.Path
@@ -76,7 +97,7 @@ func (c *Config) command(spec Spec) (*exec.Cmd, error) {
 		}
 		path, name = own, os.Args[0]
 	}
-	environ, err := spec.environ(len(c.Specs))
+	environ, err := spec.environ(len(c.Specs), len(c.Files))
 	if err != nil {
 		return nil, err
 	}

@@ -162,10 +162,11 @@ func admin(m *Member, c *cache) http.Handler {
 			return
 		}
 		allowed, _ := affinity.Allowed()
+		file, _ := os.ReadFile(FilePath(0)) // a listener, if there is no file
 		_ = json.NewEncoder(w).Encode(self{
 			PID: os.Getpid(), Group: syscall.Getpgrp(), Index: m.Index(), Of: m.Of(),
 			Placement: m.Placement().String(), Share: m.Share(), Listeners: len(m.Listeners()),
-			Variable: os.Getenv(identityEnv), Descriptors: fds, Allowed: allowed.String(),
+			Variable: os.Getenv(identityEnv), Descriptors: fds, Allowed: allowed.String(), File: string(file),
 		})
 	})
 	mux.HandleFunc("/announce", func(w http.ResponseWriter, r *http.Request) {
@@ -219,6 +220,7 @@ func admin(m *Member, c *cache) http.Handler {
 
 // self is what a cell knows about itself.
 type self struct {
+	File                         string // the content of file 0
 	PID, Group, Index, Of        int
 	Placement, Variable, Allowed string
 	Share                        float64

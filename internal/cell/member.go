@@ -52,7 +52,7 @@ func Inherited() (*Member, error) {
 		return nil, fmt.Errorf("cell %d: %w", id.Index, err)
 	}
 	for i := range id.Listeners {
-		ln, err := inheritedListener(firstListenerFD + i)
+		ln, err := inheritedListener(firstFileFD + id.Files + i)
 		if err != nil {
 			m.closeListeners()
 			m.Close()
