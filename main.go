@@ -59,10 +59,9 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 	// A reader of our output that goes away is no reason to stop serving.
 	signal.Ignore(syscall.SIGPIPE)
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: cfg.LogLevel}))
-	switch {
-	case cfg.Command == config.Topology:
+	if cfg.Command == config.Topology {
 		err = printTopology(&cfg, stdout, log)
-	default:
+	} else {
 		s := &server{cfg: &cfg, log: log, sink: sink, accessLog: stdout, cell: member}
 		err = s.takeRole(args)
 	}

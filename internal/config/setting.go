@@ -210,7 +210,7 @@ func (d source) String() string { return *d.v }
 
 func (d source) set(s string) error {
 	known := slices.ContainsFunc(d.prefixes, func(p string) bool { return strings.HasPrefix(s, p) && len(s) > len(p) })
-	if !known && !(s == "" && d.optional) {
+	if !known && (s != "" || !d.optional) {
 		// What follows the colon can hold a password.
 		scheme, _, found := strings.Cut(s, ":")
 		if found {
