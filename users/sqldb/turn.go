@@ -62,7 +62,7 @@ func lock(ctx context.Context, path string) (*os.File, error) {
 		return f, nil
 	case <-ctx.Done():
 		go func() { // a system call cannot be called back
-			_ = <-locked // whatever came of it
+			<-locked //nolint:errcheck // whatever came of it
 			_ = f.Close()
 		}()
 		return nil, ctx.Err()
