@@ -12,11 +12,11 @@
 // measured was brought in by the measurement:
 //
 //   - cold: Redis emptied and filled with the attributes again, the service restarted.
-//   - L2: the service restarted again. pinion finds in Redis what it left there when it
-//     was cold; the plain service has no cache and joins as ever.
+//   - L2: the service restarted again. pinion finds in Redis what it was made to leave
+//     there before; the plain service has no cache and joins as ever.
 //   - L1: the same process, asked for the same ids once before.
 //
-// Before each case, connections and pools are warmed with ids that are not measured.
+// Before the first two, connections and pools are warmed with ids that are not measured.
 package main
 
 import (

@@ -47,7 +47,7 @@ func costs(b *strings.Builder, samples []sample) {
 		if what == "cold" && conns == at {
 			queries := func(s sample) float64 { return s.sql }
 			a, z := spreadOf(plain, queries).median, spreadOf(pinion, queries).median
-			fmt.Fprintf(b, "| cold, SQL queries | %d | %.2f | %.2f | %.2f | ≤ %.2f | %s |\n",
+			fmt.Fprintf(b, "| cold, SQL queries | %d | %.3f | %.3f | %.3f | ≤ %.2f | %s |\n",
 				conns, a, z, z/a, limit, verdict(z/a <= limit))
 		}
 	})

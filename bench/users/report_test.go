@@ -26,7 +26,7 @@ func TestReport(t *testing.T) {
 	for _, want := range []string{
 		"; MariaDB 1, Redis 2.\n",
 		"| L1 | 64 | 200 (100 to 300) | 20 (10 to 30) | 0.10 (0.10 to 0.10) | ≤ 0.15 | met |\n",
-		"| cold, SQL queries | 256 | 1.00 | 0.25 | 0.25 | ≤ 0.10 | **missed** |\n",
+		"| cold, SQL queries | 256 | 1.000 | 0.250 | 0.250 | ≤ 0.10 | **missed** |\n",
 		"| cold | 256 | plain | 1.0 (1.0 to 1.0) | 0.0 (0.0 to 0.0) | 1.00 | 0.00 | 0.00 | 30 | 0 | 0 |\n",
 		"| cold | 256 | pinion | 0.0 (0.0 to 0.0) | 0.0 (0.0 to 0.0) | 0.25 | 0.00 | 0.00 | 30 | 3 | 6 |\n",
 	} {
