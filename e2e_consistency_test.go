@@ -209,8 +209,8 @@ func (c *checker) write(rng *rand.Rand) {
 	u.mu.Unlock()
 	a := c.client.send("PATCH", fmt.Sprintf("%s/api/users/%d", c.instances[through].url, id+1), fmt.Sprintf(`{"name":"v%d"}`, version), c.sometimesFresh(rng)...)
 	at := time.Now()
-	switch {
-	case a.status == 200:
+	switch a.status {
+	case 200:
 		c.writes.Add(1)
 		if got := a.person().Name; got != fmt.Sprintf("v%d", version) {
 			c.t.Errorf("write of v%d was answered with %q", version, got)
@@ -218,7 +218,7 @@ func (c *checker) write(rng *rand.Rand) {
 		u.mu.Lock()
 		u.acked = append(u.acked, ack{version: version, instance: through, at: at})
 		u.mu.Unlock()
-	case a.status == 503:
+	case 503:
 		c.unknown.Add(1)
 	default:
 		c.t.Errorf("write: %s: %s", a.outcome(), a.body)

@@ -37,8 +37,9 @@ type fault struct {
 	want map[kind]string
 	// must is what has to be among them.
 	must map[kind]string
-	// forgets says that Redis loses the attributes.
-	forgets bool
+	// forgets says that Redis loses the attributes; hangs, that the database does not
+	// answer, not even with an error.
+	forgets, hangs bool
 }
 
 const (
@@ -108,7 +109,7 @@ func sqlFaults() []fault {
 			begin: func(_ *testing.T, s *stack) { s.toDB.Stop() }, end: func(_ *testing.T, s *stack) { s.toDB.accept() },
 		},
 		{
-			name: "MariaDB hangs (SIGSTOP)", want: noRows(), must: map[kind]string{pastTTL: stale, inNeither: `^503$`}, lasts: 2 * time.Second,
+			name: "MariaDB hangs (SIGSTOP)", hangs: true, want: noRows(), must: map[kind]string{pastTTL: stale, inNeither: `^503$`}, lasts: 2 * time.Second,
 			begin: func(_ *testing.T, s *stack) { s.db.Pause() }, end: func(_ *testing.T, s *stack) { s.db.Resume() },
 		},
 		{
@@ -117,7 +118,7 @@ func sqlFaults() []fault {
 			begin: delayDB(50 * time.Millisecond), end: healDB,
 		},
 		{
-			name: "MariaDB answers 5 s later", want: noRows(), lasts: 2 * time.Second,
+			name: "MariaDB answers 5 s later", hangs: true, want: noRows(), lasts: 2 * time.Second,
 			begin: delayDB(5 * time.Second), end: healDB,
 		},
 		{
@@ -125,7 +126,7 @@ func sqlFaults() []fault {
 			begin: spoilDB("limit_data", `{"bytes":400}`), end: healDB,
 		},
 		{
-			name: "MariaDB talks nonsense", want: noRows(), must: map[kind]string{inNeither: `^503$`}, lasts: 2 * time.Second,
+			name: "MariaDB talks nonsense", hangs: true, want: noRows(), must: map[kind]string{inNeither: `^503$`}, lasts: 2 * time.Second,
 			begin: spoilDB("garble", `{}`), end: healDB,
 		},
 		{
@@ -358,9 +359,37 @@ func TestFaults(t *testing.T) {
 			if source.name == "members" {
 				t.Run("2,000 clients hang up early", func(t *testing.T) { hangUp(t, r) })
 			}
-			stop(t, r.a)
+			r.stopHanging(t, r.a)
 			stop(t, r.b)
 		})
+	}
+}
+
+// stopHanging tells an instance to stop while requests wait for sources that hang: each of
+// them is answered, and nothing keeps the process.
+func (r *rig) stopHanging(t *testing.T, p *process) {
+	t.Helper()
+	r.s.db.Pause()
+	r.s.redis.Pause()
+	defer r.s.redis.Resume()
+	defer r.s.db.Resume()
+	var wg sync.WaitGroup
+	for range 20 {
+		id := r.next()
+		wg.Go(func() {
+			if a := r.get(p, id); a.status != 503 {
+				t.Errorf("told to stop while its sources hang: %s", a.outcome())
+			}
+		})
+	}
+	time.Sleep(100 * time.Millisecond) // they are on their way
+	began := time.Now()
+	stop(t, p)
+	wg.Wait()
+	took := time.Since(began)
+	t.Logf("told to stop while MariaDB and Redis hang: gone after %v", took)
+	if took > requestTimeout+5*time.Second {
+		t.Errorf("gone after %v", took)
 	}
 }
 
@@ -405,7 +434,7 @@ func hangUp(t *testing.T, r *rig) {
 	}
 	r.settled(t, before, members.DefaultMaxConns) // so many wanted members at once
 	t.Logf("they came and left within %v; normal after %v", left.Sub(began), recovered)
-	row := fmt.Sprintf("| 2,000 clients hang up early | | | | | | | | | %v |\n", recovered.Round(10*time.Millisecond))
+	row := fmt.Sprintf("| 2,000 clients hang up early | – | – | – | – | – | – | – | – | %v |\n", recovered.Round(10*time.Millisecond))
 	if _, err := io.WriteString(r.table, row); err != nil {
 		t.Error(err)
 	}

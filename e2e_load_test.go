@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"pinion/internal/testserver"
 	"pinion/users/members/service"
 )
 
@@ -53,6 +52,7 @@ type rig struct {
 	table io.Writer // gets a line for each fault
 
 	cold    atomic.Int64
+	old     []int64 // users in L1 past their TTL
 	mu      sync.Mutex
 	written map[int64]*history
 	made    map[string]*making
@@ -152,8 +152,11 @@ func (w *watch) see(k kind, a answer) {
 
 // try runs one fault.
 func (r *rig) try(t *testing.T, f fault) {
-	_, ages := f.want[pastTTL]
-	shared, old := r.prepare(t, ages)
+	shared := r.prepare(t)
+	var old []int64
+	if _, listed := f.want[pastTTL]; listed {
+		old = r.age(t, 70)
+	}
 	before := r.measure(t)
 	w := &watch{outcomes: map[kind]map[string]int{}, slowest: map[kind]time.Duration{}}
 	done := make(chan struct{})
@@ -196,7 +199,7 @@ func (r *rig) try(t *testing.T, f fault) {
 	time.Sleep(100 * time.Millisecond)
 	f.begin(t, r.s)
 	w.mark(&w.began)
-	r.hold(t, cmp.Or(f.lasts, usual), before)
+	r.hold(t, cmp.Or(f.lasts, usual), f.hangs, before)
 	w.mark(&w.ended)
 	f.end(t, r.s)
 	back := time.Now()
@@ -209,42 +212,11 @@ func (r *rig) try(t *testing.T, f fault) {
 	r.pools(t)
 }
 
-// usual is how long a fault lasts.
-const usual = 800 * time.Millisecond
-
-// hold waits while a fault lasts, and looks at the descriptors meanwhile: what the
-// instance opens beside those of its clients would be in excess of its pools, which
-// prepare has filled.
-func (r *rig) hold(t *testing.T, lasts time.Duration, before [2]footprint) {
-	t.Helper()
-	const clients = 10 // of the load and of this
-	var most float64
-	for began := time.Now(); time.Since(began) < lasts; time.Sleep(50 * time.Millisecond) {
-		most = max(most, r.a.metric(t, "process_open_fds"))
-	}
-	if limit := before[0].descriptors + clients; most > limit {
-		t.Errorf("%v descriptors while it lasted, want at most %v", most, limit)
-	}
-}
-
-// prepare has some users in L2 only, and some in L1 past their TTL, which takes a second:
-// those without a member live for less.
-func (r *rig) prepare(t *testing.T, ages bool) (shared, old []int64) {
+// prepare has users in L2 and not in L1, which it returns, and others in both.
+func (r *rig) prepare(t *testing.T) (shared []int64) {
 	t.Helper()
 	for range 60 {
 		shared = append(shared, r.next())
-		if ages {
-			old = append(old, r.next())
-		}
-	}
-	var ended time.Time
-	if ages {
-		r.s.members.set(service.Knobs{FailRatio: 1})
-		if a := r.batch(r.a, old); a.outcome() != "200 without member" {
-			t.Fatalf("%s: %.300s", a.outcome(), a.body)
-		}
-		r.s.members.set(service.Knobs{})
-		ended = time.Now().Add(1100 * time.Millisecond)
 	}
 	for _, a := range []answer{r.batch(r.b, shared), r.batch(r.b, hot()), r.batch(r.a, hot())} {
 		if a.outcome() != "200" {
@@ -252,8 +224,26 @@ func (r *rig) prepare(t *testing.T, ages bool) (shared, old []int64) {
 		}
 	}
 	r.warm()
-	time.Sleep(time.Until(ended))
-	return shared, old
+	return shared
+}
+
+// age returns users that L1 has past their TTL, and only L1. Those without a member live
+// for less than a second, so the first call makes enough of them for all.
+func (r *rig) age(t *testing.T, n int) (old []int64) {
+	t.Helper()
+	if r.old == nil {
+		for range 1000 {
+			r.old = append(r.old, r.next())
+		}
+		r.s.members.set(service.Knobs{FailRatio: 1})
+		if a := r.batch(r.a, r.old); a.outcome() != "200 without member" {
+			t.Fatalf("%s: %.300s", a.outcome(), a.body)
+		}
+		r.s.members.set(service.Knobs{})
+		time.Sleep(1100 * time.Millisecond)
+	}
+	old, r.old = r.old[:n], r.old[n:]
+	return old
 }
 
 // warm has both instances open the connections they may have.
@@ -394,7 +384,7 @@ func (r *rig) judge(t *testing.T, f fault, w *watch, recovered time.Duration) {
 		}
 		slowest = max(slowest, w.slowest[k])
 		full += fmt.Sprintf("\n%s: %s; slowest %v", k, strings.Join(seen, ", "), w.slowest[k].Round(time.Millisecond))
-		row += " | " + strings.Join(slices.Sorted(maps.Keys(w.outcomes[k])), ", ")
+		row += " | " + cmp.Or(strings.Join(slices.Sorted(maps.Keys(w.outcomes[k])), ", "), "–")
 	}
 	row += fmt.Sprintf(" | %v | %v |", slowest.Round(10*time.Millisecond), recovered.Round(10*time.Millisecond))
 	t.Logf("%s%s", row, full)
@@ -463,54 +453,4 @@ func (r *rig) stored() map[string]int {
 		stored[name]++
 	}
 	return stored
-}
-
-// footprint is what an instance holds.
-type footprint struct{ goroutines, descriptors float64 }
-
-func (r *rig) measure(t *testing.T) (f [2]footprint) {
-	t.Helper()
-	r.c.close()
-	for i, p := range []*process{r.a, r.b} {
-		f[i] = footprint{p.metric(t, "go_goroutines"), p.metric(t, "process_open_fds")}
-	}
-	return f
-}
-
-// settled waits until the instances hold no more than before, and up to so many
-// connections that they keep for later.
-func (r *rig) settled(t *testing.T, before [2]footprint, kept int) {
-	t.Helper()
-	var now [2]footprint
-	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
-		now = r.measure(t)
-		more := false
-		for i := range now {
-			more = more || now[i].goroutines > before[i].goroutines+6 || now[i].descriptors > before[i].descriptors+4+float64(kept)
-		}
-		if !more {
-			t.Logf("goroutines and descriptors %v before, %v after %v", before, now, time.Since(began).Round(time.Millisecond))
-			return
-		}
-		if time.Since(began) > 10*time.Second {
-			t.Errorf("goroutines and descriptors %v before, %v now", before, now)
-			return
-		}
-	}
-}
-
-// pools checks that the servers have no more connections than the instances may make.
-// They may take a moment to know of those that have ended.
-func (r *rig) pools(t *testing.T) {
-	t.Helper()
-	const (
-		toDB    = 2 * 8
-		toRedis = 2 * (4 + 1)
-	)
-	eventually(t, 10*time.Second, "MariaDB has no more connections than the pools", func() bool {
-		return len(r.s.db.Admin("SELECT id FROM information_schema.processlist WHERE user = '"+testserver.User+"'")) <= toDB
-	})
-	eventually(t, 10*time.Second, "Redis has no more connections than the pools", func() bool {
-		return strings.Count(r.s.ask(t, "CLIENT LIST"), "name=pinion") <= toRedis
-	})
 }

@@ -203,10 +203,24 @@ func TestWrongSources(t *testing.T) {
 		{[]string{"-db-conns", "-1"}, "-db-conns"},
 		{[]string{"-redis-timeout", "0"}, "-redis-timeout"},
 	} {
-		fails(t, 2, c.want, c.args...)
-		out, _ := command(t, c.args...).CombinedOutput()
-		if strings.Contains(string(out), "hu") && strings.Contains(string(out), "sh@") || strings.Contains(string(out), "hush") {
-			t.Errorf("%v: it shows the password: %s", c.args, out)
+		refuses(t, 2, c.want, c.args...)
+	}
+}
+
+// refuses runs the server and expects one line with what is wrong, and no password.
+func refuses(t *testing.T, code int, want string, args ...string) {
+	t.Helper()
+	cmd := command(t, append(args, "-log-level", "error")...)
+	out, err := cmd.CombinedOutput()
+	if got := cmd.ProcessState.ExitCode(); got != code {
+		t.Errorf("%v: %v, want exit status %d", args, err, code)
+	}
+	if text := string(out); strings.Count(text, "\n") != 1 || !strings.Contains(text, want) {
+		t.Errorf("%v: want one line with %q, got:\n%s", args, want, text)
+	}
+	for _, piece := range []string{"hush", "hu@sh", "sh@h"} {
+		if strings.Contains(string(out), piece) {
+			t.Errorf("%v: it shows the password: %s", args, out)
 		}
 	}
 }
@@ -222,17 +236,14 @@ func TestSourcesAtStart(t *testing.T) {
 	_ = ln.Close() // nobody listens here from now on
 	for _, scheme := range []string{"mysql", "postgres"} {
 		dsn := scheme + "://u:hush@" + nobody + "/name"
-		fails(t, 1, nobody, "-db", dsn, "-addr", "127.0.0.1:0", "-admin", "")
-		out, _ := command(t, "-db", dsn, "-addr", "127.0.0.1:0", "-admin", "").CombinedOutput()
-		if strings.Contains(string(out), "hush") {
-			t.Errorf("it shows the password: %s", out)
-		}
+		refuses(t, 1, nobody, "-db", dsn, "-addr", "127.0.0.1:0", "-admin", "")
 	}
 
 	s := newStack(t, testserver.MariaDB(t), testserver.Redis(t))
 	s.dsn = strings.Replace(s.dsn, testserver.Password, "wrong", 1)
-	fails(t, 1, "Access denied", append(s.flags(), "-addr", "127.0.0.1:0", "-admin", "")...)
+	refuses(t, 1, "Access denied", append(s.flags(), "-addr", "127.0.0.1:0", "-admin", "")...)
 	s.dsn = strings.Replace(s.dsn, "wrong", testserver.Password, 1)
+	refuses(t, 1, "WRONGPASS", append(s.flags(), "-redis", "redis://u:hush@"+s.redis.Addr(), "-addr", "127.0.0.1:0", "-admin", "")...)
 	s.serve(t, "-demo", "50").kill() // somebody has filled it
 
 	s.toRedis.Stop()

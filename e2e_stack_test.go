@@ -215,7 +215,7 @@ type memberHost struct {
 	t      *testing.T
 	addr   string
 	server *service.Server
-	served chan error
+	served chan struct{} // closed when it no longer serves
 }
 
 func newMemberHost(t *testing.T) *memberHost {
@@ -232,11 +232,14 @@ func (m *memberHost) start() {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	m.addr, m.served = ln.Addr().String(), make(chan error, 1)
+	m.addr, m.served = ln.Addr().String(), make(chan struct{})
 	m.server = service.New(func(id int64) (users.Member, bool) {
 		return users.Member{Level: "gold", Points: id}, id%2 == 1
 	})
-	go func(s *service.Server, served chan<- error) { served <- s.Serve(ln) }(m.server, m.served)
+	go func(s *service.Server, served chan<- struct{}) {
+		defer close(served)
+		_ = s.Serve(ln) // until it is told to stop
+	}(m.server, m.served)
 }
 
 func (m *memberHost) stop() {
