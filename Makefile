@@ -100,6 +100,10 @@ bench-once: # run each benchmark once, so that none rots
 bench-engine: ## measure the loops against fasthttp and a C floor; needs gcc, wrk and ten minutes
 	cd bench && ./run.sh
 
+.PHONY: bench-users
+bench-users: ## measure a request for 20 users beside a plain service; needs two CPUs and ten minutes
+	cd bench && $(GO) run ./users $(ARGS)
+
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME
 	@for p in $$($(GO) list ./...); do \

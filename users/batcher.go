@@ -11,15 +11,19 @@ import (
 const (
 	// maxQuery is how many ids a source is asked for at once.
 	maxQuery = 256
-	// lanePatience is how long requests wait for a query that is out before another one
-	// is sent beside it.
-	lanePatience = 10 * time.Millisecond
+	// Requests wait for a query that is out for twice the time that queries take, but
+	// from lanePatience to lanePatienceMax, before another one is sent beside it. A slow
+	// database gets larger queries, and not more; one that hangs does not hold up the rest.
+	lanePatience    = 10 * time.Millisecond
+	lanePatienceMax = 100 * time.Millisecond
+	// paceWeight is what the last query counts in the mean time of queries.
+	paceWeight = 8
 )
 
 // batcher turns requests for ids into few queries of one source. An idle source is asked
 // at once. While a query is out, the next one gathers what comes; it is sent when the one
-// before has returned, and beside it when it is full or when the one before has been out
-// for lanePatience. So batches grow with the load, and nobody waits without one.
+// before has returned, and beside it when it is full or when the one before takes long.
+// So batches grow with the load, and nobody waits without one.
 //
 // A query only answers requests that were made before it was sent: who asks after a write
 // gets what was read after the write.
@@ -34,9 +38,10 @@ type batcher[V any] struct {
 
 	mu      sync.Mutex
 	queue   []*request[V]
-	waiting int       // ids in queue that no query has taken
-	out     int       // queries
-	newest  time.Time // when the youngest of them was sent
+	waiting int           // ids in queue that no query has taken
+	out     int           // queries
+	newest  time.Time     // when the youngest of them was sent
+	pace    time.Duration // moving mean of the time that a query takes; 0: none has returned
 	alarm   *time.Timer
 	armed   bool
 }
@@ -72,7 +77,8 @@ type query[V any] struct {
 	values  []V
 	parts   []part[V]
 	at      []int // if not nil: the ids of all parts, one after the other, are at these places
-	waiters int   // requests that have not left; by the batcher's lock
+	sent    time.Time
+	waiters int // requests that have not left; by the batcher's lock
 }
 
 // part is n ids of a request, from the one at index from on.
@@ -146,13 +152,17 @@ func (b *batcher[V]) advance() {
 			if b.armed {
 				return
 			}
-			if d := lanePatience - time.Since(b.newest); d > 0 {
+			if d := b.patience() - time.Since(b.newest); d > 0 {
 				b.arm(d)
 				return
 			}
 		}
 		b.send()
 	}
+}
+
+func (b *batcher[V]) patience() time.Duration {
+	return min(max(2*b.pace, lanePatience), lanePatienceMax)
 }
 
 func (b *batcher[V]) arm(d time.Duration) {
@@ -196,7 +206,8 @@ func (b *batcher[V]) send() {
 	b.queue = slices.Delete(b.queue, 0, used)
 	b.waiting -= size
 	b.out++
-	b.newest = time.Now()
+	q.sent = time.Now()
+	b.newest = q.sent
 	// A request that waits is that of a load, which counts in work too. So this is never
 	// the first one after a Wait.
 	b.work.Go(func() { b.run(q, size) })
@@ -272,5 +283,10 @@ func (b *batcher[V]) finish(q *query[V], err error) {
 	}
 	q.cancel(nil)
 	b.out--
+	if took := time.Since(q.sent); err == nil && b.pace == 0 {
+		b.pace = took
+	} else if err == nil {
+		b.pace += (took - b.pace) / paceWeight
+	}
 	b.advance()
 }

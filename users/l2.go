@@ -11,9 +11,10 @@ import (
 	"pinion/internal/stats"
 )
 
-// maxFills is how many entries wait at most to be stored in the shared cache. What comes
-// on top is dropped: the next who misses it will fill it.
-const maxFills = 4096
+// maxFills is how many entries wait at most to be stored in the shared cache: those of a
+// few hundred cold requests. What comes on top is dropped: the next who misses it will
+// fill it.
+const maxFills = 16384
 
 // l2 is the shared cache as this process uses it. A nil *l2 is that of a process
 // without one.

@@ -18,7 +18,7 @@
 // # Leases
 //
 // Lookup grants a lease (SET NX) where it finds nothing. Store keeps a fragment if the
-// lease still holds, and uses it up, in one script. Void deletes the lease with the rest,
+// lease still holds, and uses it up. Each is one script for a whole batch. Void deletes the lease with the rest,
 // also in one script. So what was read before a write cannot come in after it. A process
 // that takes a lease and dies keeps others from storing for 10 seconds, never from
 // answering.

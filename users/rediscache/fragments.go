@@ -102,18 +102,26 @@ func (c *Cache) lease(ctx context.Context, ids []int64, found []users.Shared, mi
 		return
 	}
 	tokens := make([]users.Lease, len(misses))
-	commands := make([]rueidis.Completed, len(misses))
-	for i, at := range misses {
-		tokens[i] = newLease(c.incarnation.Load())
-		commands[i] = c.client.B().Set().Key(key(leasePrefix, ids[at])).Value(token(tokens[i])).
-			Nx().PxMilliseconds(leaseTTL.Milliseconds()).Build()
+	e := execution{
+		keys: make([]string, len(misses)),
+		args: append(make([]string, 0, 1+len(misses)), milliseconds(leaseTTL)),
 	}
-	results, err := c.do(ctx, commands...)
+	incarnation := c.incarnation.Load()
+	for i, at := range misses {
+		tokens[i] = newLease(incarnation)
+		e.keys[i] = key(leasePrefix, ids[at])
+		e.args = append(e.args, token(tokens[i]))
+	}
+	results, err := c.run(ctx, c.scripts.lease, e)
 	if err != nil {
 		return
 	}
+	granted, err := results[0].ToString()
+	if err != nil || len(granted) != len(misses) {
+		return
+	}
 	for i, at := range misses {
-		if text, err := results[i].ToString(); err == nil && text == "OK" {
+		if granted[i] == '1' {
 			found[at].Lease = tokens[i]
 		}
 	}
@@ -147,37 +155,36 @@ func (c *Cache) store(ctx context.Context, entries []users.SharedEntry) error {
 	if err := c.usable(ctx); err != nil {
 		return err
 	}
-	all := make([]execution, 0, len(entries))
+	var all execution
 	incarnation := c.incarnation.Load()
 	for i := range entries {
 		if grantedUnder(entries[i].Lease, incarnation) {
-			all = append(all, storing(&entries[i], incarnation))
+			all.store(&entries[i], incarnation)
 		}
 	}
-	if len(all) == 0 {
+	if len(all.keys) == 0 {
 		return nil
 	}
-	results, err := c.run(ctx, c.scripts.store, all...)
+	results, err := c.run(ctx, c.scripts.store, all)
 	if err != nil {
 		return err
 	}
-	for i := range results {
-		if err := results[i].Error(); err != nil {
-			return fmt.Errorf("redis: store %s: %w", all[i].keys[1], err)
-		}
+	if err := results[0].Error(); err != nil {
+		return fmt.Errorf("redis: store %d users: %w", len(entries), err)
 	}
 	return nil
 }
 
-func storing(e *users.SharedEntry, incarnation uint32) execution {
-	lease, fragment, missing := key(leasePrefix, e.ID), key(fragmentPrefix, e.ID), key(missingPrefix, e.ID)
-	value := rueidis.BinaryString(encode(e.ID, incarnation, e.JSON))
-	if len(e.JSON) == 0 {
-		ttl := missingTTL + rand.N(missingSpread)
-		return execution{[]string{lease, missing, fragment}, []string{token(e.Lease), value, milliseconds(ttl)}}
-	}
+// store adds an entry to a run of storeText.
+func (x *execution) store(e *users.SharedEntry, incarnation uint32) {
+	lease, put, other := key(leasePrefix, e.ID), key(fragmentPrefix, e.ID), key(missingPrefix, e.ID)
 	ttl := fragmentTTL + rand.N(fragmentSpread)
-	return execution{[]string{lease, fragment, missing}, []string{token(e.Lease), value, milliseconds(ttl)}}
+	if len(e.JSON) == 0 {
+		put, other = other, put
+		ttl = missingTTL + rand.N(missingSpread)
+	}
+	x.keys = append(x.keys, lease, put, other)
+	x.args = append(x.args, token(e.Lease), rueidis.BinaryString(encode(e.ID, incarnation, e.JSON)), milliseconds(ttl))
 }
 
 // Void implements users.SharedCache. After an error it may have been done or not; doing

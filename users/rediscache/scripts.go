@@ -10,12 +10,33 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// storeText keeps ARGV[2] at KEYS[2] for ARGV[3] ms if the lease at KEYS[1] has the token
-// ARGV[1], deletes KEYS[3], which says the opposite, and uses the lease up. The SET comes
-// first: once a script has written something it may go on writing into a full memory.
-const storeText = `if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
-redis.call('DEL', KEYS[1], KEYS[3])
+// Scripts for many users at once: a command for each would cost this process more than
+// all the rest of a fill.
+
+// leaseText gives each key that does not exist a token, KEYS[i] that of ARGV[i+1], for
+// ARGV[1] ms, and returns a digit for each: 1 where it did.
+const leaseText = `local granted = {}
+for i = 1, #KEYS do
+	local done = redis.call('SET', KEYS[i], ARGV[i + 1], 'NX', 'PX', ARGV[1])
+	granted[i] = done and '1' or '0'
+end
+return table.concat(granted)`
+
+// storeText takes three keys and arguments for each entry. It keeps ARGV[2] at KEYS[2] for
+// ARGV[3] ms if the lease at KEYS[1] has the token ARGV[1], deletes KEYS[3], which says
+// the opposite, and uses the lease up. One that fails does not keep the others from it.
+const storeText = `local failed
+for i = 1, #KEYS, 3 do
+	local reply = redis.pcall('GET', KEYS[i])
+	if reply == ARGV[i] then
+		reply = redis.pcall('SET', KEYS[i + 1], ARGV[i + 1], 'PX', ARGV[i + 2])
+		if not reply.err then redis.call('DEL', KEYS[i], KEYS[i + 2]) end
+	end
+	if type(reply) == 'table' and reply.err then
+		failed = failed or (KEYS[i + 1] .. ': ' .. reply.err)
+	end
+end
+if failed then return redis.error_reply(failed) end
 return 1`
 
 // voidText deletes KEYS[1] to KEYS[3] and sets KEYS[4] to the time, for ARGV[1] ms.
@@ -37,12 +58,13 @@ func newScript(text string) *script {
 }
 
 type scripts struct {
+	lease *script
 	store *script
 	void  *atomic.Pointer[script] // with the header until Redis turns out not to know it
 }
 
 func newScripts() scripts {
-	s := scripts{store: newScript(storeText), void: new(atomic.Pointer[script])}
+	s := scripts{lease: newScript(leaseText), store: newScript(storeText), void: new(atomic.Pointer[script])}
 	s.void.Store(newScript(oomHeader + voidText))
 	return s
 }
