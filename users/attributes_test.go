@@ -40,6 +40,14 @@ func (m *memoryAttributes) PutAttributes(ctx context.Context, id int64, attrs []
 	return m.write(ctx, func() { m.held[id] = slices.Clone(attrs) })
 }
 
+func (m *memoryAttributes) AddAttributes(ctx context.Context, id int64, attrs []users.Attribute) error {
+	return m.write(ctx, func() {
+		if len(m.held[id]) == 0 && len(attrs) > 0 {
+			m.held[id] = slices.Clone(attrs)
+		}
+	})
+}
+
 func (m *memoryAttributes) DropAttributes(ctx context.Context, id int64) error {
 	return m.write(ctx, func() { delete(m.held, id) })
 }

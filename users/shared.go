@@ -55,6 +55,10 @@ type Lease uint64
 type AttributeWriter interface {
 	// PutAttributes replaces all attributes of id. An empty list leaves none.
 	PutAttributes(ctx context.Context, id int64, attrs []Attribute) error
+	// AddAttributes stores attrs only if id has no attributes: others that are there stay,
+	// which is no error. Looking and storing are one step, so it never undoes a
+	// PutAttributes that comes in between. An empty list changes nothing.
+	AddAttributes(ctx context.Context, id int64, attrs []Attribute) error
 	// DropAttributes removes what is stored for id, if anything.
 	DropAttributes(ctx context.Context, id int64) error
 	// Ready returns an error if a write is known to fail now. It must be quick.

@@ -99,6 +99,29 @@ func (c *Cache) PutAttributes(ctx context.Context, id int64, attrs []users.Attri
 	return nil
 }
 
+// AddAttributes implements users.AttributeWriter. A key that holds no hash is an error,
+// and is left as it is.
+func (c *Cache) AddAttributes(ctx context.Context, id int64, attrs []users.Attribute) error {
+	if len(attrs) == 0 {
+		return nil
+	}
+	if err := c.usable(ctx); err != nil {
+		return err
+	}
+	e := execution{keys: []string{key(attributePrefix, id)}, args: make([]string, 0, 2*len(attrs))}
+	for _, a := range attrs {
+		e.args = append(e.args, a.Key, a.Value)
+	}
+	results, err := c.run(ctx, c.scripts.add, e)
+	if err != nil {
+		return err
+	}
+	if err := results[0].Error(); err != nil {
+		return fmt.Errorf("redis: add attributes of user %d: %w", id, err)
+	}
+	return nil
+}
+
 // DropAttributes implements users.AttributeWriter.
 func (c *Cache) DropAttributes(ctx context.Context, id int64) error {
 	if err := c.usable(ctx); err != nil {

@@ -96,6 +96,59 @@ func TestAttributesOfWrongType(t *testing.T) {
 	}
 }
 
+func TestAddAttributes(t *testing.T) {
+	ctx := context.Background()
+	s := shared(t)
+	raw(t, s.Addr(), "SCRIPT", "FLUSH")
+	c := open(t, Options{URL: s.DSN()})
+	var many []users.Attribute
+	for i := range 20_000 {
+		many = append(many, users.Attribute{Key: fmt.Sprint(i), Value: "\x00"})
+	}
+	put(t, c, 2, users.Attribute{Key: "mine", Value: "old"})
+	for id, attrs := range map[int64][]users.Attribute{
+		1: {{Key: "a", Value: "1"}, {Key: "", Value: ""}}, 2: {{Key: "mine", Value: "new"}, {Key: "more", Value: "x"}}, 3: nil, 4: many,
+	} {
+		if err := c.AddAttributes(ctx, id, attrs); err != nil {
+			t.Errorf("user %d: %v", id, err)
+		}
+	}
+	if got := fmt.Sprint(attributes(t, c, 1, 2, 3)); got != "map[1:[{ } {a 1}] 2:[{mine old}]]" {
+		t.Errorf("got %q", got)
+	}
+	if got := raw(t, s.Addr(), "HLEN", "user:attr:4"); got != "20000" {
+		t.Errorf("%s attributes, want 20000", got)
+	}
+	raw(t, s.Addr(), "SET", "user:attr:5", "text")
+	if err := c.AddAttributes(ctx, 5, many[:1]); err == nil || !strings.Contains(err.Error(), "user 5") || !strings.Contains(err.Error(), "WRONGTYPE") {
+		t.Errorf("over a key of another type: %v", err)
+	}
+	if got := raw(t, s.Addr(), "GET", "user:attr:5"); got != "text" {
+		t.Errorf("a key of another type became %q", got)
+	}
+}
+
+// TestAddAttributesOnce: of writers that come together one stores, and as a whole.
+func TestAddAttributesOnce(t *testing.T) {
+	s := shared(t)
+	c := open(t, Options{URL: s.DSN()})
+	for round := range int64(20) {
+		var wg sync.WaitGroup
+		for w := range 8 {
+			wg.Go(func() {
+				if err := c.AddAttributes(context.Background(), round, []users.Attribute{{Key: "a", Value: fmt.Sprint(w)}, {Key: fmt.Sprint(w), Value: ""}}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		got := attributes(t, c, round)[round]
+		if len(got) != 2 || got[0].Key != got[1].Value {
+			t.Fatalf("a mixture: %v", got)
+		}
+	}
+}
+
 // TestPutIsAtomic reads while two writers replace the same hash, by commands that are
 // longer than what Redis reads at a time.
 func TestPutIsAtomic(t *testing.T) {

@@ -43,8 +43,8 @@
 // connections, which frees whoever waits. A call ends at once with its context or with
 // Timeout; up to 256 are in flight, abandoned ones too, and others wait.
 //
-// When Redis is full (maxmemory, noeviction) Store and PutAttributes fail, Lookup grants
-// no leases, and Void works.
+// When Redis is full (maxmemory, noeviction) Store, PutAttributes and AddAttributes
+// fail, Lookup grants no leases, and Void works.
 //
 // rueidis panics, on a goroutine of its own, on replies that it did not ask for and on
 // lengths that cannot be. Each connection therefore checks the framing of the replies

@@ -337,6 +337,7 @@ func TestFull(t *testing.T) {
 	}
 	isOOM("Store", c.Store(context.Background(), []users.SharedEntry{{ID: 1, Lease: held, JSON: []byte("{}")}}))
 	isOOM("PutAttributes", c.PutAttributes(context.Background(), 3, []users.Attribute{{Key: "k", Value: "w"}}))
+	isOOM("AddAttributes", c.AddAttributes(context.Background(), 6, []users.Attribute{{Key: "k", Value: "w"}}))
 	got, err := c.Attributes(context.Background(), []int64{3})
 	if err != nil || len(got[3]) != 1 || got[3][0].Value != "v" {
 		t.Errorf("the attributes before are gone: %v, %v", got, err)
@@ -418,6 +419,7 @@ func calls(ctx context.Context, c *Cache) map[string]error {
 		"Store":          c.Store(ctx, []users.SharedEntry{{ID: 1, Lease: 1, JSON: []byte("{}")}}),
 		"Void":           c.Void(ctx, 1),
 		"PutAttributes":  c.PutAttributes(ctx, 1, []users.Attribute{{Key: "k"}}),
+		"AddAttributes":  c.AddAttributes(ctx, 1, []users.Attribute{{Key: "k"}}),
 		"DropAttributes": c.DropAttributes(ctx, 1),
 	}
 }

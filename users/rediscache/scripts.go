@@ -10,7 +10,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Scripts for many users at once: a command for each would cost this process more than
+// The scripts of leases and fills are for many users at once: a command for each would cost this process more than
 // all the rest of a fill.
 
 // leaseText gives each key that does not exist a token, KEYS[i] that of ARGV[i+1], for
@@ -46,6 +46,14 @@ local now = redis.call('TIME')
 redis.call('SET', KEYS[4], now[1] .. string.format('%06d', now[2]), 'PX', ARGV[1])
 return 1`
 
+// addText makes KEYS[1] a hash of the fields and values in ARGV, unless it is one already.
+// Each field is a command of its own: Lua can pass only some thousands of arguments to one.
+const addText = `if redis.call('HLEN', KEYS[1]) > 0 then return 0 end
+for i = 1, #ARGV, 2 do
+	redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1])
+end
+return 1`
+
 // oomHeader lets a script of Redis 7 run in a full memory. Redis 6 does not know it; what
 // begins with a DEL runs there all the same.
 const oomHeader = "#!lua flags=allow-oom\n"
@@ -60,11 +68,17 @@ func newScript(text string) *script {
 type scripts struct {
 	lease *script
 	store *script
+	add   *script
 	void  *atomic.Pointer[script] // with the header until Redis turns out not to know it
 }
 
 func newScripts() scripts {
-	s := scripts{lease: newScript(leaseText), store: newScript(storeText), void: new(atomic.Pointer[script])}
+	s := scripts{
+		lease: newScript(leaseText),
+		store: newScript(storeText),
+		add:   newScript(addText),
+		void:  new(atomic.Pointer[script]),
+	}
 	s.void.Store(newScript(oomHeader + voidText))
 	return s
 }
