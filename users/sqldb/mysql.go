@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -33,9 +34,8 @@ func (t *target) mysqlConnector(timeout time.Duration, limited bool) (driver.Con
 		cfg.ReadTimeout, cfg.WriteTimeout = timeout, timeout
 	}
 	cfg.Params = map[string]string{
-		"sql_mode": mysqlMode,
-		// The server's own 50 s outlast every caller.
-		"innodb_lock_wait_timeout": "3",
+		"sql_mode":                 mysqlMode,
+		"innodb_lock_wait_timeout": strconv.FormatInt(lockWait(timeout), 10),
 	}
 	if err := t.mysqlTLS(cfg); err != nil {
 		return nil, err
@@ -45,6 +45,17 @@ func (t *target) mysqlConnector(timeout time.Duration, limited bool) (driver.Con
 		return nil, err
 	}
 	return mysqlConnector{Connector: c, timeout: timeout}, nil
+}
+
+// maxLockWait is the longest wait for a lock, in seconds. The server's own 50 s outlast
+// every caller.
+const maxLockWait = 3
+
+// lockWait is how many seconds a statement may wait for a lock: less than timeout, which
+// would end the connection instead of telling of the lock. MySQL knows only whole
+// seconds, and no wait below one.
+func lockWait(timeout time.Duration) int64 {
+	return min(max(1, int64((timeout-1)/time.Second)), maxLockWait)
 }
 
 func (t *target) mysqlTLS(cfg *mysql.Config) error {
