@@ -118,29 +118,21 @@ func (c *Client) Members(ctx context.Context, ids []int64) (map[int64]users.Memb
 func (c *Client) ask(ctx context.Context, ids []int64, found map[int64]users.Member) error {
 	inTime, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	resp := fasthttp.AcquireResponse()
-	defer fasthttp.ReleaseResponse(resp)
-	if err := c.fetch(inTime, ids, resp); err != nil {
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case inTime.Err() != nil:
-			// Not the caller's deadline, so it must not look like it.
-			return fmt.Errorf("member service: no answer within %v: %w", c.timeout, os.ErrDeadlineExceeded)
-		}
-		return err
+	err := c.fetch(inTime, ids, found)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case inTime.Err() != nil:
+		// Not the caller's deadline, so it must not look like it.
+		return fmt.Errorf("member service: no answer within %v: %w", c.timeout, os.ErrDeadlineExceeded)
 	}
-	if err := checkHead(resp); err != nil {
-		return err
-	}
-	d := c.decoders.Get().(*codec.Decoder)
-	defer c.decoders.Put(d)
-	defer d.Reset()
-	return readBody(d, resp.Body(), ids, found)
+	return err
 }
 
-// fetch sends a request and reads the answer.
-func (c *Client) fetch(ctx context.Context, ids []int64, resp *fasthttp.Response) error {
+// fetch sends a request, on a second connection if it must, and adds the answer to found.
+func (c *Client) fetch(ctx context.Context, ids []int64, found map[int64]users.Member) error {
 	if err := c.pool.enter(ctx); err != nil {
 		return err
 	}
@@ -149,15 +141,15 @@ func (c *Client) fetch(ctx context.Context, ids []int64, resp *fasthttp.Response
 	if err != nil {
 		return fmt.Errorf("member service: %w", err)
 	}
-	request, reused := c.request(ids), used.reused
-	err = c.exchange(ctx, used, request, resp)
+	reused := used.reused
+	err = c.exchange(ctx, used, ids, found)
 	if reused && errors.Is(err, errUnanswered) && ctx.Err() == nil {
 		// The service closed a connection that rested; it has probably closed the others.
 		c.pool.dropKept()
 		if used, err = c.pool.open(ctx); err != nil {
 			return fmt.Errorf("member service: %w", err)
 		}
-		err = c.exchange(ctx, used, request, resp)
+		err = c.exchange(ctx, used, ids, found)
 	}
 	return err
 }
@@ -178,8 +170,11 @@ func (c *Client) request(ids []int64) []byte {
 // errUnanswered says that a connection ended before the first byte of an answer.
 var errUnanswered = errors.New("connection closed without an answer")
 
-// exchange uses the connection for one request, and keeps or drops it.
-func (c *Client) exchange(ctx context.Context, used *conn, request []byte, resp *fasthttp.Response) (err error) {
+// exchange uses the connection for one request. It keeps it only if the whole answer was
+// read and accepted: a wrong one may belong to another request, and so would the next.
+func (c *Client) exchange(ctx context.Context, used *conn, ids []int64, found map[int64]users.Member) (err error) {
+	resp := fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseResponse(resp)
 	// Also covers a deadline, and also interrupts what is already waiting.
 	stop := context.AfterFunc(ctx, func() { _ = used.SetDeadline(time.Unix(1, 0)) })
 	defer func() {
@@ -189,7 +184,7 @@ func (c *Client) exchange(ctx context.Context, used *conn, request []byte, resp 
 			c.pool.drop(used)
 		}
 	}()
-	if _, err = used.Write(request); err == nil {
+	if _, err = used.Write(c.request(ids)); err == nil {
 		_, err = used.r.Peek(1)
 	}
 	if err != nil {
@@ -201,7 +196,18 @@ func (c *Client) exchange(ctx context.Context, used *conn, request []byte, resp 
 	if err = resp.ReadLimitBody(used.r, MaxAnswer); err != nil {
 		return readError(err)
 	}
-	return nil
+	return c.accept(resp, ids, found)
+}
+
+// accept adds the members in the answer to found, or refuses it with an AnswerError.
+func (c *Client) accept(resp *fasthttp.Response, ids []int64, found map[int64]users.Member) error {
+	if err := checkHead(resp); err != nil {
+		return err
+	}
+	d := c.decoders.Get().(*codec.Decoder)
+	defer c.decoders.Put(d)
+	defer d.Reset()
+	return readBody(d, resp.Body(), ids, found)
 }
 
 // readError sorts what fasthttp says about an answer that has begun.

@@ -82,6 +82,23 @@ func TestRestart(t *testing.T) {
 	}
 }
 
+// TestRetry has the service close a kept connection when the request has arrived.
+func TestRetry(t *testing.T) {
+	var s *script
+	s = serveScript(t, func(n int, ids []int64) string {
+		if n == 2 {
+			s.cut()
+		}
+		return all(n, ids)
+	})
+	c := newClient(t, Options{BaseURL: s.url()})
+	mustAsk(t, c, 1)
+	mustAsk(t, c, 1)
+	if n := s.requests.Load(); n != 3 {
+		t.Errorf("%d requests, want 3", n)
+	}
+}
+
 // TestNoRetryOfAnAnswer makes sure that only a kept connection earns a second try.
 func TestNoRetryOfAnAnswer(t *testing.T) {
 	s := serveScript(t, func(int, []int64) string { return "HTTP/1.1 200" })
@@ -207,6 +224,9 @@ type countedConn struct {
 	net.Conn
 	close func()
 }
+
+// NetConn lets the pool see the socket.
+func (c countedConn) NetConn() net.Conn { return c.Conn }
 
 func (c countedConn) Close() error {
 	c.close()

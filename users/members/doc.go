@@ -26,9 +26,13 @@
 // starts no goroutine. It has its own small pool rather than fasthttp's HostClient:
 // that one takes no context, so a caller who leaves would go on holding a connection
 // until the deadline. Here the end of a context ends the dial or the request at once,
-// and that connection is closed. A connection is also closed if anything follows the
-// answer in it, because the next request would take that for its own answer.
+// and that connection is closed.
 //
-// A kept connection may have been closed by the service meanwhile. A request that
+// The next request would take whatever else comes on a connection for its own answer. So
+// a connection is kept only after an answer that was accepted, and looked at before it is
+// used again: if anything followed the answer, or the service closed it, it is closed.
+// What has rested for longer than IdleTimeout is closed by the next request.
+//
+// A kept connection may still be closed by the service while a request is on its way. A request that
 // finds out before the first byte of an answer is sent once more, on a new one.
 package members

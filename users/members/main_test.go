@@ -25,6 +25,7 @@ type script struct {
 	net.Listener
 	answer  func(n int, ids []int64) string // n counts requests from 1; "" answers nothing, and waits
 	closing bool                            // each connection after one answer
+	late    func(n int) string              // what follows an answer 20 ms later; may be nil
 
 	requests atomic.Int64
 	accepted atomic.Int64
@@ -79,13 +80,21 @@ func (s *script) serve(c net.Conn) {
 			id, _ := strconv.ParseInt(part, 10, 64)
 			ids = append(ids, id)
 		}
-		answer := s.answer(int(s.requests.Add(1)), ids)
+		n := int(s.requests.Add(1))
+		answer := s.answer(n, ids)
 		if answer == "" {
 			_, _ = io.Copy(io.Discard, r) // until the client leaves
 			return
 		}
 		if _, err := io.WriteString(c, answer); err != nil || s.closing {
 			return
+		}
+		if s.late == nil {
+			continue
+		}
+		if surplus := s.late(n); surplus != "" {
+			time.Sleep(20 * time.Millisecond)
+			_, _ = io.WriteString(c, surplus)
 		}
 	}
 }

@@ -3,7 +3,10 @@ package members
 import (
 	"bufio"
 	"context"
+	"errors"
 	"net"
+	"os"
+	"slices"
 	"sync"
 	"time"
 )
@@ -30,6 +33,34 @@ type conn struct {
 	r      *bufio.Reader
 	reused bool
 	since  time.Time // of being kept
+}
+
+// quiet reports whether the connection is open and nothing waits to be read from it.
+// Between two requests there is nothing to say: what came is a surplus answer, or the end
+// of the connection. It does not block, and leaves what it finds.
+func (c *conn) quiet() bool {
+	type layer interface{ NetConn() net.Conn } // tls.Conn, for one
+	if c.r.Buffered() > 0 {
+		return false
+	}
+	socket := c.Conn
+	over, layered := socket.(layer)
+	for ok := layered; ok; over, ok = socket.(layer) {
+		socket = over.NetConn()
+	}
+	if !silent(socket) {
+		return false
+	}
+	if !layered {
+		return true
+	}
+	// TLS may have read ahead. A read past its deadline returns what is there already,
+	// and does not get as far as the socket.
+	if c.SetReadDeadline(time.Unix(1, 0)) != nil {
+		return false
+	}
+	_, err := c.r.Peek(1)
+	return errors.Is(err, os.ErrDeadlineExceeded) && c.SetReadDeadline(time.Time{}) == nil
 }
 
 func newPool(size int, idle time.Duration, dial func(ctx context.Context) (net.Conn, error)) *pool {
@@ -64,10 +95,18 @@ func (p *pool) leave() { <-p.slots }
 // get returns a kept connection or a new one. The caller holds a slot and must keep or
 // drop the connection.
 func (p *pool) get(ctx context.Context) (*conn, error) {
-	if c, err := p.take(); c != nil || err != nil {
-		return c, err
+	for {
+		c, err := p.take()
+		switch {
+		case err != nil:
+			return nil, err
+		case c == nil:
+			return p.open(ctx)
+		case c.quiet():
+			return c, nil
+		}
+		p.drop(c)
 	}
-	return p.open(ctx)
 }
 
 // take returns a kept connection, or nil.
@@ -77,11 +116,7 @@ func (p *pool) take() (*conn, error) {
 	if p.ended {
 		return nil, ErrClosed
 	}
-	now := time.Now()
-	for len(p.kept) > 0 && now.Sub(p.kept[0].since) > p.idle {
-		_ = p.kept[0].Close()
-		p.kept = p.kept[1:]
-	}
+	p.expire(time.Now())
 	last := len(p.kept) - 1
 	if last < 0 {
 		return nil, nil
@@ -92,6 +127,16 @@ func (p *pool) take() (*conn, error) {
 	c.reused = true
 	p.inUse[c] = struct{}{}
 	return c, nil
+}
+
+// expire closes what has been kept for too long. The caller holds mu.
+func (p *pool) expire(now time.Time) {
+	n := 0
+	for n < len(p.kept) && now.Sub(p.kept[n].since) > p.idle {
+		_ = p.kept[n].Close()
+		n++
+	}
+	p.kept = slices.Delete(p.kept, 0, n)
 }
 
 // open returns a new connection.
@@ -121,6 +166,7 @@ func (p *pool) keep(c *conn) {
 		return
 	}
 	c.since = time.Now()
+	p.expire(c.since) // a last long request may find the others long expired
 	p.kept = append(p.kept, c)
 }
 
