@@ -1,6 +1,7 @@
 package rediscache
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -19,11 +20,20 @@ type relay struct {
 	net.Listener
 	upstream string
 	instead  atomic.Pointer[string] // of every answer
+	infos    atomic.Int64           // INFO commands
+	info     atomic.Int32           // what becomes of them
 
 	wg    sync.WaitGroup
 	mu    sync.Mutex
 	conns map[net.Conn]struct{} // to clients
 }
+
+// What a relay does with an INFO.
+const (
+	infoPass = iota
+	infoSwallow
+	infoCut // the connection
+)
 
 func startRelay(t *testing.T, upstream string) *relay {
 	t.Helper()
@@ -43,11 +53,7 @@ func startRelay(t *testing.T, upstream string) *relay {
 	})
 	t.Cleanup(func() {
 		_ = ln.Close()
-		r.mu.Lock()
-		for c := range r.conns {
-			_ = c.Close()
-		}
-		r.mu.Unlock()
+		r.cut()
 		r.wg.Wait()
 	})
 	return r
@@ -63,8 +69,26 @@ func (r *relay) pass(client net.Conn) {
 	r.conns[client] = struct{}{}
 	r.mu.Unlock()
 	r.wg.Go(func() {
-		_, _ = io.Copy(server, client)
-		_ = server.Close()
+		defer func() { _ = server.Close() }()
+		buf := make([]byte, 64<<10)
+		for {
+			n, err := client.Read(buf)
+			if err != nil {
+				return
+			}
+			if bytes.Contains(buf[:n], []byte("$4\r\nINFO\r\n")) {
+				r.infos.Add(1)
+				switch r.info.Load() {
+				case infoSwallow:
+					continue
+				case infoCut:
+					return
+				}
+			}
+			if _, err := server.Write(buf[:n]); err != nil {
+				return
+			}
+		}
 	})
 	buf := make([]byte, 64<<10)
 	for {
@@ -85,6 +109,15 @@ func (r *relay) pass(client net.Conn) {
 	r.mu.Lock()
 	delete(r.conns, client)
 	r.mu.Unlock()
+}
+
+// cut ends all connections.
+func (r *relay) cut() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for c := range r.conns {
+		_ = c.Close()
+	}
 }
 
 // inject sends text to all clients, which have not asked for it.

@@ -45,7 +45,35 @@ func TestNoRunID(t *testing.T) {
 	c, _ := run(t, Options{URL: s.DSN()})
 	store(t, c, users.SharedEntry{ID: 11, Lease: lease(t, c, 11), JSON: []byte(`{"id":11}`)})
 	wantState(t, c, 11, `{"id":11}`)
+	if got := c.incarnation.Load(); got != 0 {
+		t.Errorf("incarnation %d", got)
+	}
 	if err := c.Void(context.Background(), 1); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestRunIDUnknown: Redis would tell its run_id, but the answer does not come. Tracking
+// stays off until it does.
+func TestRunIDUnknown(t *testing.T) {
+	s := shared(t)
+	direct, _ := run(t, Options{URL: s.DSN()})
+	for name, fault := range map[string]int32{"no answer": infoSwallow, "connection cut": infoCut} {
+		t.Run(name, func(t *testing.T) {
+			r := startRelay(t, s.Addr())
+			c, n := run(t, Options{URL: "redis://" + r.Addr().String()})
+			before := r.infos.Load()
+			r.info.Store(fault)
+			r.cut()
+			eventually(t, "it asks on another connection again", func() bool { return r.infos.Load() >= before+2 })
+			if got := n.states(); got != "-+-" {
+				t.Errorf("tracking went %s", got)
+			}
+			r.info.Store(infoPass)
+			wantWorking(t, c, n)
+			if got, want := c.incarnation.Load(), direct.incarnation.Load(); got != want || got == 0 {
+				t.Errorf("incarnation %d, want %d", got, want)
+			}
+		})
 	}
 }

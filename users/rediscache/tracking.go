@@ -160,24 +160,34 @@ func (c *Cache) openSession(ctx context.Context) (*session, error) {
 		s.close()
 		return nil, err
 	}
-	c.incarnation.Store(s.incarnation(ctx))
+	incarnation, err := s.incarnation(ctx)
+	if err != nil {
+		s.close()
+		return nil, err
+	}
+	c.incarnation.Store(incarnation)
 	return s, nil
 }
 
 // incarnation is another number each time that Redis starts. What a Redis has read from
 // its disk may be from before removals that it had not written there; so fragments and
-// leases are good for one incarnation. It is 0 where Redis does not tell.
-func (s *session) incarnation(ctx context.Context) uint32 {
+// leases are good for one incarnation. It is 0 where Redis does not tell. Without any
+// answer it is unknown, which is an error: with 0 this instance would use what a Redis that
+// tells all others has brought back.
+func (s *session) incarnation(ctx context.Context) (uint32, error) {
 	inTime, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
 	info, err := s.client.Do(inTime, s.client.B().Info().Section("server").Build()).ToString()
+	if _, refused := rueidis.IsRedisErr(err); err != nil && !refused {
+		return 0, fmt.Errorf("ask for the run_id: %w", err)
+	}
 	_, rest, ok := strings.Cut(info, "\nrun_id:")
 	if err != nil || !ok {
 		s.cache.opts.Log.Warn("redis does not tell its run_id: fragments that a restart brings back may be old", "err", err)
-		return 0
+		return 0, nil
 	}
 	id, _, _ := strings.Cut(rest, "\r")
-	return max(1, crc32.ChecksumIEEE([]byte(id)))
+	return max(1, crc32.ChecksumIEEE([]byte(id))), nil
 }
 
 func (s *session) close() {
