@@ -13,19 +13,14 @@ const usual = 800 * time.Millisecond
 
 // hold waits while a fault lasts, and looks at the descriptors meanwhile: what the
 // instance opens beside those of its clients would be in excess of its pools, which
-// prepare has filled. It looks at the probes too, except that a database that hangs may
-// cost /ready its time.
-func (r *rig) hold(t *testing.T, lasts time.Duration, hangs bool, before [2]footprint) {
+// prepare has filled. It looks at the probes too: with a full cache an instance is of use.
+func (r *rig) hold(t *testing.T, lasts time.Duration, before [2]footprint) {
 	t.Helper()
 	const clients = 10 // of the load and of this
 	var most float64
 	for began := time.Now(); time.Since(began) < lasts; time.Sleep(50 * time.Millisecond) {
 		most = max(most, r.a.metric(t, "process_open_fds"))
-		probes := []string{"/health"}
-		if !hangs {
-			probes = append(probes, "/ready") // with a full cache it is of use
-		}
-		for _, path := range probes {
+		for _, path := range []string{"/health", "/ready"} {
 			if status, body := do(t, "GET", r.a.admin+path, ""); status != 200 {
 				t.Errorf("%s: %d %s", path, status, body)
 			}

@@ -94,7 +94,7 @@ func (s *server) open(ctx context.Context) error {
 		// left out of an answer, rather than late with it.
 		LoadTimeout: s.cfg.RequestTimeout * 4 / 5,
 		Limits: users.Limits{
-			SQL:        users.SourceLimits{Timeout: s.cfg.DBTimeout},
+			SQL:        users.SourceLimits{Timeout: s.cfg.DBTimeout, InFlight: s.sources.dbConns},
 			Attributes: users.SourceLimits{Timeout: s.cfg.RedisTimeout},
 			Members:    users.SourceLimits{Timeout: s.cfg.MembersTimeout},
 			Shared:     users.SourceLimits{Timeout: s.cfg.RedisTimeout},
@@ -203,8 +203,13 @@ func loopOf(ctx *fasthttp.RequestCtx) uint64 {
 	return uint64(i)
 }
 
-// canServe is what readiness asks.
-func (s *server) canServe(ctx context.Context) error { return s.users.Ready(ctx) }
+// canServe is what readiness asks. The database has less time than the probe: what is
+// cached counts only once it is known that the database does not answer.
+func (s *server) canServe(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, health.DefaultTimeout/2)
+	defer cancel()
+	return s.users.Ready(ctx)
+}
 
 // loadTokens reads who may write.
 func loadTokens(cfg *config.Config) (*handlers.Tokens, error) {

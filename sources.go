@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"sync"
 	"time"
 
@@ -39,6 +40,8 @@ type sources struct {
 	redis   *rediscache.Cache // nil: attributes are in db, and there is no shared cache
 	members *members.Client   // nil: members are in db
 
+	dbConns int // to a server; 0: what package sqldb takes for SQLite
+
 	users *users.Service // once it is joined
 	stop  func()         // ends the tracking of redis
 }
@@ -46,12 +49,9 @@ type sources struct {
 // open connects to what cfg names. of is how many processes share its limits. After an
 // error, close lets go of what was opened.
 func (s *sources) open(ctx context.Context, cfg *config.Config, of int, reg *stats.Registry, log *slog.Logger) (err error) {
-	conns := cfg.DBConns
-	if conns > 0 {
-		conns = max(1, conns/of)
-	}
+	s.dbConns = dbConns(cfg, of)
 	s.db, err = sqldb.Open(ctx, sqldb.Options{
-		DSN: cfg.DB, MaxConns: conns, Timeout: cfg.DBTimeout,
+		DSN: cfg.DB, MaxConns: s.dbConns, Timeout: cfg.DBTimeout,
 		Peers: of > 1, AttributesElsewhere: cfg.Redis != "",
 	})
 	if err != nil {
@@ -69,9 +69,24 @@ func (s *sources) open(ctx context.Context, cfg *config.Config, of int, reg *sta
 		}
 	}
 	if cfg.Members != "" {
-		s.members, err = members.New(members.Options{BaseURL: cfg.Members, Timeout: cfg.MembersTimeout})
+		s.members, err = members.New(members.Options{
+			BaseURL: cfg.Members, Timeout: cfg.MembersTimeout, MaxConns: users.DefaultInFlight,
+		})
 	}
 	return err
+}
+
+// dbConns is how many connections this one of so many processes has to a database
+// server: its share of -db-conns or, by default, of four a CPU, from 8 to 64.
+func dbConns(cfg *config.Config, of int) int {
+	conns := cfg.DBConns
+	if conns == 0 && sqldb.OnServer(cfg.DB) {
+		conns = min(max(8, 4*of*runtime.GOMAXPROCS(0)), 64)
+	}
+	if conns == 0 {
+		return 0
+	}
+	return max(1, conns/of)
 }
 
 // fill makes demo users up if they were asked for and the database is empty.

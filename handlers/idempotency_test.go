@@ -3,6 +3,7 @@ package handlers_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -75,6 +76,31 @@ func (lossy) Update(context.Context, int64, users.Patch) error {
 
 func (lossy) Delete(context.Context, int64) error {
 	return fmt.Errorf("commit: %w", users.ErrUnknownOutcome)
+}
+
+// unreadable is a database that can be written, and no longer read.
+type unreadable struct{ users.Rows }
+
+func (unreadable) Users(context.Context, []int64) ([]users.User, error) {
+	return nil, errors.New("gone")
+}
+
+// TestStored: what is stored is said to be, though it cannot be answered.
+func TestStored(t *testing.T) {
+	f := newFixture(t, fixtureOptions{rows: func(rows users.Rows) users.Rows { return unreadable{rows} }})
+	c := f.dial(t)
+	r := bufio.NewReader(c)
+	for _, write := range []string{
+		request("POST", "/api/users", ana, auth, jsonBody),
+		request("PATCH", "/api/users/1", `{"name":"Bea"}`, auth, jsonBody),
+	} {
+		resp := exchange(t, c, r, write)
+		if resp.StatusCode() != fasthttp.StatusServiceUnavailable ||
+			!strings.Contains(string(resp.Body()), "is stored, but could not be read back") ||
+			len(resp.Header.Peek("Retry-After")) == 0 {
+			t.Errorf("%.20s: got %d %s", write, resp.StatusCode(), resp.Body())
+		}
+	}
 }
 
 // TestUnknownOutcome: a write that may be stored is neither a success nor a plain

@@ -47,6 +47,10 @@ var (
 		status: fasthttp.StatusUnprocessableEntity,
 		detail: headerIdempotencyKey + " was sent before with another body",
 	}
+	errStored = &problem{
+		status: fasthttp.StatusServiceUnavailable, header: fasthttp.HeaderRetryAfter, value: "1",
+		detail: "this write is stored, but could not be read back",
+	}
 	errUnknownOutcome = &problem{
 		status: fasthttp.StatusServiceUnavailable, header: fasthttp.HeaderRetryAfter, value: "1",
 		detail: "it is not known whether this write was stored: read before you send it again, or send it with the same " + headerIdempotencyKey,
@@ -68,6 +72,8 @@ func problemOf(err error) *problem {
 		return p
 	case errors.Is(err, users.ErrNotFound):
 		return &problem{status: fasthttp.StatusNotFound, detail: "there is no such user"}
+	case errors.Is(err, users.ErrStored):
+		return errStored
 	case errors.Is(err, users.ErrKeyReused):
 		return errKeyReused
 	case errors.Is(err, users.ErrUnknownOutcome):

@@ -38,7 +38,7 @@ func (a *API) createUser(ctx *fasthttp.RequestCtx, _ int64) error {
 	if err != nil && id != 0 && !errors.Is(err, users.ErrNotFound) && !errors.Is(err, users.ErrUnknownOutcome) {
 		// To call this a failure would invite a second user.
 		return &problem{
-			status: fasthttp.StatusServiceUnavailable,
+			status: fasthttp.StatusServiceUnavailable, header: fasthttp.HeaderRetryAfter, value: "1",
 			detail: "the user is stored, but could not be read back; Location names it",
 		}
 	}

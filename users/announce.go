@@ -47,8 +47,22 @@ func (a *announcer) tell(ctx context.Context, id int64) error {
 	return unknownOutcome("other caches", err)
 }
 
+// sharedLags is announced in place of an id, to other Services of this kind: there is a
+// removal that the shared cache has not heard of, so none may read from it.
+const sharedLags = -1
+
 // Forget removes id from the L1 cache and voids the loads of it that are in progress:
 // their waiters still get their answer, but nobody who asks from now on. It is for the
 // writes of others, as Config.Announce tells them: once it has returned, no read that
 // starts here answers what was stored before the call. It never waits for a source.
-func (s *Service) Forget(id int64) { s.flights.void(id) }
+//
+// A number below zero that was announced is no id, and is to be passed on all the same.
+func (s *Service) Forget(id int64) {
+	if id == sharedLags {
+		if s.shared != nil {
+			s.shared.unsettle()
+		}
+		return
+	}
+	s.flights.void(id)
+}

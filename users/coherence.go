@@ -3,6 +3,8 @@ package users
 import (
 	"context"
 	"errors"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -16,6 +18,8 @@ const (
 	mendInterval = 200 * time.Millisecond
 	// maxVoids is how many entries of the void log are read at once.
 	maxVoids = 256
+	// voidsAtOnce is how many of them are made up for at the same time.
+	voidsAtOnce = 32
 )
 
 // Flush empties the L1 cache and voids all loads in progress: their waiters still get
@@ -72,19 +76,30 @@ func (c *l2) poke() {
 
 // void has the shared cache drop id, whose write has reached the sources, and push the
 // removal to every instance. If that fails, the removal is written to the void log, and
-// this process does without the shared cache until somebody has made up for it. An error
-// says that the log could not be written either: others may answer the older user.
-func (c *l2) void(ctx context.Context, id int64) (err error) {
+// this process does without the shared cache until somebody has made up for it; sent is
+// then false. An error says that the log could not be written either: others may answer
+// the older user.
+func (c *l2) void(ctx context.Context, id int64) (sent bool, err error) {
 	ctx = context.WithoutCancel(ctx) // the write is done
 	limited, cancel := context.WithTimeoutCause(ctx, 2*c.source.guard.timeout, errSourceTimeout)
 	defer cancel()
 	err = errGone // stands if the cache ends this goroutine
 	defer func() {
-		if err != nil {
+		if sent = err == nil; !sent {
 			err = c.note(ctx, id)
 		}
 	}()
-	return c.send(limited, id)
+	err = c.send(limited, id)
+	return true, err
+}
+
+// unsettle ends the use of the shared cache until what is in the void log is made up for.
+func (c *l2) unsettle() {
+	c.mu.Lock()
+	c.suspend()
+	c.failures++
+	c.mu.Unlock()
+	c.poke()
 }
 
 // note writes a removal that could not be sent into the void log.
@@ -226,15 +241,7 @@ func (s *Service) drain() bool {
 		if len(voids) == 0 {
 			return true
 		}
-		seqs := make([]int64, 0, len(voids))
-		done := make(map[int64]bool, len(voids))
-		for _, v := range voids {
-			if !done[v.ID] && !s.makeUp(v.ID) {
-				break
-			}
-			done[v.ID] = true
-			seqs = append(seqs, v.Seq)
-		}
+		seqs := s.makeUpAll(voids)
 		if len(seqs) > 0 {
 			_, err = ask(s.base, c.logged, 0, func(ctx context.Context) (struct{}, error) {
 				return struct{}{}, c.voids.DropVoids(ctx, seqs)
@@ -244,6 +251,39 @@ func (s *Service) drain() bool {
 			return false
 		}
 	}
+}
+
+// makeUpAll sends the removals of voids, many at the same time, and returns the entries
+// that are made up for.
+func (s *Service) makeUpAll(voids []Void) (seqs []int64) {
+	byID := make(map[int64][]int64, len(voids))
+	for _, v := range voids {
+		byID[v.ID] = append(byID[v.ID], v.Seq)
+	}
+	var (
+		mu     sync.Mutex
+		wg     sync.WaitGroup
+		failed atomic.Bool
+		slots  = make(chan struct{}, voidsAtOnce)
+	)
+	for id, entries := range byID {
+		slots <- struct{}{}
+		if failed.Load() {
+			break
+		}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			if !s.makeUp(id) {
+				failed.Store(true)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			seqs = append(seqs, entries...)
+		})
+	}
+	wg.Wait()
+	return seqs
 }
 
 func (c *l2) isSettled() bool {

@@ -21,6 +21,9 @@ var ErrCallerDeadline = errors.New("the caller's deadline has passed")
 // read, or the same write again under the same key, tells.
 var ErrUnknownOutcome = errors.New("the outcome of the write is unknown")
 
+// ErrStored says that a write is stored, and only its result could not be read back.
+var ErrStored = errors.New("the write is stored, but could not be read back")
+
 // ErrKeyReused says that NewUser.Key was used before for a user of other content.
 var ErrKeyReused = errors.New("the key was used before for other content")
 

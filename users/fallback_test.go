@@ -156,7 +156,7 @@ func TestStaleInTime(t *testing.T) {
 		defer cancel()
 		start := time.Now()
 		f, err := loadIn(ctx, s, 1, 2)
-		if err != nil || time.Since(start) != 800*time.Millisecond {
+		if err != nil || time.Since(start) != 900*time.Millisecond {
 			t.Fatalf("got %v after %v", err, time.Since(start))
 		}
 		if f[0].Degraded() != users.DegradedStale || !hasName(f[1], "user 2") {

@@ -18,6 +18,7 @@ type load struct {
 	waiters atomic.Int64
 	done    chan struct{} // closed when err and all fragments are final
 	err     error         // of the calls without a fragment
+	began   int64         // by the clock of the cache
 
 	// patience is how long the load waits for what it can do without. hasty says that its
 	// first waiter has so little of it that others must not be content with the answer.
@@ -94,7 +95,7 @@ func (f *flights) join(id int64, w *waiter) (*Fragment, *call) {
 	if fragment, ok := f.cache.get(id); ok {
 		return fragment, nil
 	}
-	if c := s.calls[id]; c != nil && (w.hasty || !c.load.hasty) && w.enter(c.load) {
+	if c := s.calls[id]; c != nil && (w.hasty || !c.load.hasty) && f.cache.fitFrom(c.load.began) && w.enter(c.load) {
 		return nil, c
 	}
 	c := w.add(id)
@@ -113,7 +114,7 @@ func (f *flights) land(l *load) {
 		if s.calls[c.id] == c {
 			delete(s.calls, c.id)
 			if c.fragment != nil && !c.makeshift() {
-				f.cache.set(c.id, c.fragment)
+				f.cache.set(c.id, c.fragment, l.began)
 			}
 		}
 		s.mu.Unlock()

@@ -148,8 +148,16 @@ func checkText(field, s string, limit int) *FieldError {
 	if len(s) > limit {
 		return &FieldError{Field: field, Reason: "must be at most " + strconv.Itoa(limit) + " bytes"}
 	}
+	return checkStorable(field, s)
+}
+
+// checkStorable keeps texts to what every source can store.
+func checkStorable(field, s string) *FieldError {
 	if !utf8.ValidString(s) {
 		return &FieldError{Field: field, Reason: "must be valid UTF-8"}
+	}
+	if strings.IndexByte(s, 0) >= 0 { // Postgres stores none
+		return &FieldError{Field: field, Reason: "must not hold the character U+0000"}
 	}
 	return nil
 }
@@ -195,8 +203,10 @@ func checkAttributes(attrs []Attribute) *FieldError {
 		if len(a.Value) > MaxAttributeValue {
 			return &FieldError{Field: field, Reason: "must have values of at most " + strconv.Itoa(MaxAttributeValue) + " bytes"}
 		}
-		if !utf8.ValidString(a.Key) || !utf8.ValidString(a.Value) {
-			return &FieldError{Field: field, Reason: "must be valid UTF-8"}
+		for _, text := range []string{a.Key, a.Value} {
+			if err := checkStorable(field, text); err != nil {
+				return err
+			}
 		}
 		// At most MaxAttributes entries: the plain double loop is bounded, and needs no map.
 		for _, b := range attrs[:i] {

@@ -35,7 +35,7 @@ func TestValidate(t *testing.T) {
 	for i, f := range []func(*NewUser){
 		func(*NewUser) {},
 		func(u *NewUser) { *u = NewUser{Name: "x", Email: "a@b"} },
-		func(u *NewUser) { u.Name = "\x00\n\"\\ 👩‍🚀" },
+		func(u *NewUser) { u.Name = "\x01\n\"\\ 👩‍🚀" },
 		func(u *NewUser) { u.Email = "ünï@example.com" },
 		func(u *NewUser) { u.Attributes = []Attribute{{Key: "k"}, {Key: "K"}} },
 	} {
@@ -71,6 +71,10 @@ func TestValidateFails(t *testing.T) {
 		{func(u *NewUser) { u.Name = "" }, "name: must not be empty"},
 		{func(u *NewUser) { u.Name += "x" }, "name: must be at most 256 bytes"},
 		{func(u *NewUser) { u.Name = "a\xffb" }, "name: must be valid UTF-8"},
+		{func(u *NewUser) { u.Name = "a\x00b" }, "name: must not hold the character U+0000"},
+		{func(u *NewUser) { u.Attributes[63].Key = "\x00" }, "attributes: must not hold the character U+0000"},
+		{func(u *NewUser) { u.Attributes[63].Value = "\x00" }, "attributes: must not hold the character U+0000"},
+		{func(u *NewUser) { u.Address = "\x00" }, "address: must not hold the character U+0000"},
 		{func(u *NewUser) { u.Email = "" }, "email: must not be empty"},
 		{func(u *NewUser) { u.Email += "x" }, "email: must be at most 254 bytes"},
 		{func(u *NewUser) { u.Email = "a.example.com" }, "email: must have one @ with text on both sides"},

@@ -15,11 +15,17 @@ type membership struct {
 	ok bool
 }
 
+// attributeList is what the attribute source says about one id; failed: it could not say.
+type attributeList struct {
+	list   []Attribute
+	failed bool
+}
+
 // batchers are those of the sources that a load asks. attributes and members are nil
 // when there is no such source.
 type batchers struct {
 	rows       *batcher[*User]
-	attributes *batcher[[]Attribute]
+	attributes *batcher[attributeList]
 	members    *batcher[membership]
 }
 
@@ -40,14 +46,27 @@ func (s *Service) fetchRows(ctx context.Context, ids []int64, values []*User) er
 	return nil
 }
 
-func (s *Service) fetchAttributes(ctx context.Context, ids []int64, values [][]Attribute) error {
+// fetchAttributes takes a PartError for an answer: what is stored wrong for a few users
+// must not open the breaker, which would keep attributes from everybody and refuse writes.
+// The call is then counted twice, as ok and as an error.
+func (s *Service) fetchAttributes(ctx context.Context, ids []int64, values []attributeList) error {
 	found, err := s.attributes.Attributes(ctx, ids)
-	if err != nil {
+	var part *PartError
+	if err != nil && !errors.As(err, &part) {
 		return err
 	}
 	for i, id := range ids {
-		values[i] = found[id]
-		slices.SortFunc(values[i], func(a, b Attribute) int { return cmp.Compare(a.Key, b.Key) })
+		values[i].list = found[id]
+		slices.SortFunc(values[i].list, func(a, b Attribute) int { return cmp.Compare(a.Key, b.Key) })
+	}
+	if part == nil {
+		return nil
+	}
+	s.attributesWrites.failed.Add(0, 1) // one counter for reads and writes
+	for _, id := range part.IDs {
+		if i := slices.Index(ids, id); i >= 0 {
+			values[i] = attributeList{failed: true}
+		}
 	}
 	return nil
 }
@@ -169,14 +188,17 @@ func (s *Service) fill(ctx context.Context, l *load, epoch uint64) error {
 			c.fragment = s.missing
 			continue
 		}
-		u := *rows.values[k] // may be shared with another load
-		u.Attributes = attributes.get(k, attributesErr)
+		u, lacks := *rows.values[k], degraded // the row may be shared with another load
+		known := attributes.get(k, attributesErr)
+		if u.Attributes = known.list; known.failed {
+			lacks |= DegradedAttributes
+		}
 		if m := members.get(k, membersErr); m.ok {
 			u.Member = &m.Member
 		}
-		scratch.B = appendUser(scratch.B[:0], &u, degraded)
+		scratch.B = appendUser(scratch.B[:0], &u, lacks)
 		// A copy of the right size: the cache counts and keeps every byte of it.
-		c.fragment = newFragment(bytes.Clone(scratch.B), degraded)
+		c.fragment = newFragment(bytes.Clone(scratch.B), lacks)
 	}
 	return nil
 }

@@ -112,10 +112,21 @@ func (c *l1) old(id int64) *Fragment {
 	return f
 }
 
-// set makes f the fragment of id. Nobody else may have f yet, unless it is that of
-// missing users.
-func (c *l1) set(id int64, f *Fragment) {
+// fitFrom reports whether what was asked of the sources from that time on may still be
+// answered. Where removals are not pushed to us, time alone says that it is not too old.
+func (c *l1) fitFrom(began int64) bool {
+	return !c.brief.Load() || c.clock.NowNano() < began+int64(c.cfg.DegradedTTL)
+}
+
+// set makes f, which was asked for from began on, the fragment of id. Nobody else may have
+// f yet, unless it is that of missing users.
+func (c *l1) set(id int64, f *Fragment, began int64) {
 	switch {
+	case c.brief.Load():
+		if f.Missing() || !c.fitFrom(began) {
+			return
+		}
+		f.expires = began + int64(c.cfg.DegradedTTL)
 	case f.Missing():
 	case f.Degraded() != 0:
 		f.expires = c.clock.NowNano() + int64(c.cfg.DegradedTTL)

@@ -25,7 +25,7 @@ func TestL1Weight(t *testing.T) {
 			cache := newL1(&cfg)
 			defer cache.close()
 			for id := range int64(n) {
-				cache.set(id, tt.fresh())
+				cache.set(id, tt.fresh(), cache.clock.NowNano())
 			}
 			cache.cache.Load().CleanUp()
 			used, weight := float64(heap()-before)/float64(n), float64(cache.cache.Load().WeightedSize())/float64(n)
@@ -53,9 +53,9 @@ func TestL1Cap(t *testing.T) {
 	cache := newL1(&cfg)
 	defer cache.close()
 	for id := range int64(10_000) {
-		cache.set(id, newFragment(make([]byte, 1000), 0))
+		cache.set(id, newFragment(make([]byte, 1000), 0), 0)
 	}
-	cache.set(-1, newFragment(make([]byte, 2<<20), 0)) // larger than all
+	cache.set(-1, newFragment(make([]byte, 2<<20), 0), 0) // larger than all
 	cache.cache.Load().CleanUp()
 	if got := cache.cache.Load().WeightedSize(); got > 1<<20 || got < 1<<19 {
 		t.Errorf("holds %d bytes, want at most %d and at least half of it", got, 1<<20)

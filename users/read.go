@@ -83,7 +83,7 @@ func (s *Service) Load(ctx context.Context, b *Batch) error {
 	hasty := left > 0 && left < hasteBelow
 	w := waiter{hasty: hasty, newOwn: func() *load { return s.newLoad(b.Shard, open, left, hasty) }}
 	calls := make([]*call, len(b.IDs))
-	patience := left
+	patience := left / patientShare * oldShare
 	for i, id := range b.IDs {
 		if b.Fragments[i] != nil {
 			continue
@@ -122,8 +122,12 @@ func (s *Service) Load(ctx context.Context, b *Batch) error {
 const hasteBelow = 250 * time.Millisecond
 
 // patientShare is the part of its time that a caller gives to what it may have to do
-// without, out of ten.
-const patientShare = 8
+// without, out of ten. Only after oldShare it takes what is past its time: a new answer
+// that lacks a part is better, and comes in between.
+const (
+	patientShare = 8
+	oldShare     = 9
+)
 
 // timeLeft is how long a caller waits for what it can do without; 0: for ever.
 func timeLeft(ctx context.Context) time.Duration {
@@ -181,6 +185,7 @@ func (s *Service) newLoad(shard uint64, size int, left time.Duration, hasty bool
 	if left > 0 {
 		l.patience = min(left, s.loadTimeout)
 	}
+	l.began = s.cache.clock.NowNano()
 	l.waiters.Store(1)
 	return l
 }

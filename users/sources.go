@@ -1,6 +1,9 @@
 package users
 
-import "context"
+import (
+	"context"
+	"fmt"
+)
 
 // Rows is the SQL side of a user. It owns all writes. With an AttributeWriter beside it,
 // it need not store the attributes it is given, but they are part of what a key of Create
@@ -35,9 +38,30 @@ type Rows interface {
 // AttributeSource answers attributes for many users in one call. Ids without
 // attributes may be left out of the map. Keys of one user are distinct and come
 // in any order. The rules of Rows about ctx and ownership hold.
+//
+// What is wrong with single users, and not with the source, is a *PartError: the map
+// beside it is right for all other ids. After any other error the map is not looked at.
 type AttributeSource interface {
 	Attributes(ctx context.Context, ids []int64) (map[int64][]Attribute, error)
 }
+
+// PartError says that a source has answered, but not for these ids. Only their users are
+// Degraded, and for the breaker it is an answer.
+type PartError struct {
+	IDs []int64
+	Err error // why, of one of them
+}
+
+// Error names the first id and how many there are.
+func (e *PartError) Error() string {
+	if len(e.IDs) == 0 {
+		return fmt.Sprintf("no answer for some users: %v", e.Err)
+	}
+	return fmt.Sprintf("no answer for %d users, of them user %d: %v", len(e.IDs), e.IDs[0], e.Err)
+}
+
+// Unwrap returns Err.
+func (e *PartError) Unwrap() error { return e.Err }
 
 // MemberSource answers memberships for many users in one call. Ids that are no
 // members are left out of the map. The rules of Rows about ctx and ownership hold.

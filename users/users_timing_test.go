@@ -23,7 +23,7 @@ func BenchmarkL1Get(b *testing.B) {
 	defer cache.close()
 	const n = 1 << 14
 	for id := range int64(n) {
-		cache.set(id, newFragment([]byte("{}"), 0))
+		cache.set(id, newFragment([]byte("{}"), 0), 0)
 	}
 	b.ReportAllocs()
 	var id int64

@@ -3,6 +3,7 @@ package users
 import (
 	"context"
 	"errors"
+	"fmt"
 )
 
 // Create stores a new user and answers it as read back, with its id. It returns a
@@ -41,7 +42,8 @@ func (s *Service) Create(ctx context.Context, u NewUser) (*Fragment, int64, erro
 // Update changes what p names and answers the user as read back. The empty patch
 // changes nothing. It returns a *FieldError for bad input, ErrNotFound, the error of
 // ctx, or ErrUnavailable; after the last the change may have been stored, and
-// ErrUnknownOutcome says that this could not be found out.
+// ErrUnknownOutcome says that this could not be found out. ErrStored says that only the
+// answer is missing.
 func (s *Service) Update(ctx context.Context, id int64, p Patch) (*Fragment, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
@@ -60,7 +62,11 @@ func (s *Service) Update(ctx context.Context, id int64, p Patch) (*Fragment, err
 	if err != nil {
 		return nil, err
 	}
-	return s.readBack(ctx, id)
+	f, err := s.readBack(ctx, id)
+	if err != nil && !errors.Is(err, ErrNotFound) { // deleted since, by somebody else
+		err = fmt.Errorf("%w: %w", ErrStored, err)
+	}
+	return f, err
 }
 
 // Delete removes a user and all that belongs to it. Errors are as those of Update. If the
@@ -133,15 +139,24 @@ func (s *Service) removed(ctx context.Context, id int64) (err error) {
 	if id == 0 {
 		return nil
 	}
+	sent := true
 	defer func() {
-		if untold := s.others.tell(ctx, id); err == nil {
+		var untold error
+		if !sent { // or the others would read the older user there again
+			untold = s.others.tell(ctx, sharedLags)
+		}
+		if untold == nil {
+			untold = s.others.tell(ctx, id)
+		}
+		if err == nil {
 			err = untold
 		}
 	}()
 	s.flights.void(id)
 	if s.shared != nil {
 		defer s.flights.void(id)
-		err = s.shared.void(ctx, id)
+		sent = false // stands if the cache ends this goroutine
+		sent, err = s.shared.void(ctx, id)
 	}
 	return err
 }
@@ -167,20 +182,24 @@ func (s *Service) attributesReady(ctx context.Context) (err error) {
 }
 
 // attributeNew writes the attributes of a user that was just created, or was created by
-// an earlier attempt under the same key, which may have stopped before this. But what was
-// changed since then must stay.
+// an earlier attempt under the same key, which may have stopped before this. What was
+// written since then stays: the attributes are stored only where there are none.
 func (s *Service) attributeNew(ctx context.Context, id int64, u *NewUser) error {
-	if u.Key != "" {
-		rows, err := read(ctx, s.sqlSource, 0,
-			func(ctx context.Context) ([]User, error) { return s.rows.Users(ctx, []int64{id}) })
-		if err != nil {
-			return err
-		}
-		if len(rows) != 1 || !rows[0].UpdatedAt.Equal(rows[0].CreatedAt) {
-			return nil
-		}
+	if u.Key == "" {
+		return s.putAttributes(ctx, id, u.Attributes)
 	}
-	return s.putAttributes(ctx, id, u.Attributes)
+	rows, err := read(ctx, s.sqlSource, 0,
+		func(ctx context.Context) ([]User, error) { return s.rows.Users(ctx, []int64{id}) })
+	if err != nil {
+		return err
+	}
+	if len(rows) != 1 || !rows[0].UpdatedAt.Equal(rows[0].CreatedAt) {
+		return nil // nor where somebody has removed them
+	}
+	_, err = read(ctx, s.attributesWrites, 0, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, s.attributing.AddAttributes(ctx, id, u.Attributes)
+	})
+	return err
 }
 
 // readBack answers what a write has stored. The write is done, so a caller whose
