@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"sync/atomic"
 	"time"
 
 	"pinion/users"
@@ -76,7 +75,7 @@ type DB struct {
 	active                    *activeQuery
 	address                   queryer
 
-	cleaned atomic.Int64 // when old keys were last removed, unix microseconds
+	keys cleaner // of expired keys
 }
 
 var (
@@ -226,9 +225,10 @@ func (q textQuery) QueryContext(ctx context.Context, args ...any) (*sql.Rows, er
 	return q.pool.QueryContext(ctx, q.text, args...)
 }
 
-// Close closes all connections. Calls in progress must have returned. An in-memory
+// Close ends what runs in the background and closes all connections. Calls in progress must have returned. An in-memory
 // database is gone afterwards.
 func (db *DB) Close() error {
+	db.keys.stop()
 	var errs []error
 	if db.read != nil && db.read != db.write {
 		errs = append(errs, db.read.Close())

@@ -23,6 +23,7 @@ type dialect struct {
 	greatest      string // the function for the larger of two numbers
 	upsertAddress string
 	claimKey      string // stores a key of a create, unless it is there
+	deleteKeys    string // removes the oldest keys of before a time, up to a number of them
 	everUsed      string // has there ever been a user, except in a Fill that was cut off?
 
 	createMigrations string
@@ -99,6 +100,8 @@ const (
 ON CONFLICT (user_id) DO UPDATE SET address = excluded.address`
 	claimKey = `INSERT INTO idempotency_keys (digest, content, user_id, created_at) VALUES (?, ?, 0, ?)
 ON CONFLICT (digest) DO NOTHING`
+	deleteKeys = `DELETE FROM idempotency_keys WHERE digest IN (
+	SELECT digest FROM idempotency_keys WHERE created_at < ? ORDER BY created_at LIMIT ?)`
 )
 
 func sqliteDialect() *dialect {
@@ -109,6 +112,7 @@ func sqliteDialect() *dialect {
 		greatest:      "max",
 		upsertAddress: upsertAddress,
 		claimKey:      claimKey,
+		deleteKeys:    deleteKeys,
 		everUsed: `SELECT EXISTS (SELECT 1 FROM users)
 OR EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'users' AND seq > 0)`,
 		createMigrations: `CREATE TABLE IF NOT EXISTS schema_migrations (
@@ -133,6 +137,8 @@ ON DUPLICATE KEY UPDATE address = VALUES(address)`,
 		// and both want to write are a deadlock.
 		claimKey: `INSERT INTO idempotency_keys (digest, content, user_id, created_at) VALUES (?, ?, 0, ?)
 ON DUPLICATE KEY UPDATE digest = digest`,
+		// With the condition of the others it reads, and locks, each key of the table.
+		deleteKeys: `DELETE FROM idempotency_keys WHERE created_at < ? ORDER BY created_at LIMIT ?`,
 		everUsed: `SELECT EXISTS (SELECT 1 FROM users)
 OR NOT EXISTS (SELECT 1 FROM schema_migrations WHERE version = 0) AND EXISTS (
 	SELECT 1 FROM information_schema.tables
@@ -162,6 +168,7 @@ func postgresDialect() *dialect {
 		greatest:      "greatest",
 		upsertAddress: upsertAddress,
 		claimKey:      claimKey,
+		deleteKeys:    deleteKeys,
 		everUsed: `SELECT EXISTS (SELECT 1 FROM users)
 OR NOT EXISTS (SELECT 1 FROM schema_migrations WHERE version = 0) AND (SELECT is_called FROM users_id_seq)`,
 		createMigrations: `CREATE TABLE IF NOT EXISTS schema_migrations (

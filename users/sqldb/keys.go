@@ -18,19 +18,11 @@ const (
 	keyLifetime = 24 * time.Hour
 	// keyGrace keeps an expired key from being removed under a create that looks at it.
 	keyGrace = time.Hour
-	// cleanEvery is the time between two removals of expired keys by one instance, and
-	// cleanAtMost the number of keys that one removes: the write that does it waits.
-	cleanEvery   = 10 * time.Second
-	cleanAtMost  = 1000
-	cleanTimeout = time.Second
 )
 
 const (
 	selectKey = `SELECT content, user_id, created_at FROM idempotency_keys WHERE digest = ?`
 	updateKey = `UPDATE idempotency_keys SET content = ?, user_id = ?, created_at = ? WHERE digest = ?`
-	// MySQL wants the inner table: it takes no LIMIT right in IN.
-	deleteKeys = `DELETE FROM idempotency_keys WHERE digest IN (SELECT digest FROM (
-	SELECT digest FROM idempotency_keys WHERE created_at < ? ORDER BY created_at LIMIT ?) AS old)`
 )
 
 // errRepeated ends the transaction of a create that was done before.
@@ -106,14 +98,14 @@ func (t *tx) settle(ctx context.Context, k *key, id, now int64) error {
 	return t.execOne(ctx, updateKey, k.content, id, now, k.digest)
 }
 
-// cleanKeys removes some expired keys, if nobody did for a while. Nothing depends on it,
-// so nobody hears of its errors.
-func (db *DB) cleanKeys(ctx context.Context, now int64) {
-	last := db.cleaned.Load()
-	if now-last < cleanEvery.Microseconds() || ctx.Err() != nil || !db.cleaned.CompareAndSwap(last, now) {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, cleanTimeout)
-	defer cancel()
-	_, _ = db.write.ExecContext(ctx, db.dialect.bind(deleteKeys), now-(keyLifetime+keyGrace).Microseconds(), cleanAtMost) // see above
+// cleanKeys removes expired keys in the background, if nobody did for a while.
+func (db *DB) cleanKeys(now int64) {
+	before := now - (keyLifetime + keyGrace).Microseconds()
+	db.keys.start(now, func(ctx context.Context) (n int64, err error) {
+		err = db.inTx(ctx, func(t *tx) error {
+			n, err = t.exec(ctx, db.dialect.deleteKeys, before, cleanAtMost)
+			return err
+		})
+		return n, err
+	})
 }

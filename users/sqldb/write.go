@@ -50,7 +50,7 @@ func (db *DB) Create(ctx context.Context, u users.NewUser) (id int64, err error)
 		return nil
 	})
 	if key != nil {
-		db.cleanKeys(ctx, now)
+		db.cleanKeys(now)
 	}
 	switch {
 	case err == nil, errors.Is(err, errRepeated):
