@@ -2,26 +2,45 @@ package rediscache
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/redis/rueidis"
 
 	"pinion/users"
 )
 
-// Attributes implements users.AttributeSource. A key that holds no hash is an error.
+// Limits of a hash that is read. They are far above what users.NewUser may have: such a
+// hash was written by somebody else, and would be in every answer and in every cache.
+const (
+	maxFields    = 1000
+	maxHashBytes = 256 << 10 // of all names and values
+)
+
+// errHashSize says that a hash is over one of the limits.
+var errHashSize = fmt.Errorf("more than %d attributes, or than %d bytes of them", maxFields, maxHashBytes)
+
+// Attributes implements users.AttributeSource. Users whose key holds no hash, or one of
+// more than 1000 fields or 256 KiB, are in a *users.PartError.
 func (c *Cache) Attributes(ctx context.Context, ids []int64) (map[int64][]users.Attribute, error) {
 	all := make(map[int64][]users.Attribute, len(ids))
+	var bad users.PartError
 	for part := range slices.Chunk(ids, maxBatch) {
-		if err := c.attributes(ctx, part, all); err != nil {
+		if err := c.attributes(ctx, part, all, &bad); err != nil {
 			return nil, err
 		}
+	}
+	if len(bad.IDs) > 0 {
+		return all, &bad
 	}
 	return all, nil
 }
 
-func (c *Cache) attributes(ctx context.Context, ids []int64, all map[int64][]users.Attribute) error {
+// attributes adds what it finds to all, and the users that have none that can be used to
+// bad.
+func (c *Cache) attributes(ctx context.Context, ids []int64, all map[int64][]users.Attribute, bad *users.PartError) error {
 	if err := c.usable(ctx); err != nil {
 		return err
 	}
@@ -36,7 +55,14 @@ func (c *Cache) attributes(ctx context.Context, ids []int64, all map[int64][]use
 	for i, id := range ids {
 		attrs, err := hash(results[i])
 		if err != nil {
-			return fmt.Errorf("redis: attributes of user %d: %w", id, err)
+			wrapped := fmt.Errorf("redis: attributes of user %d: %w", id, err)
+			if !unusable(err) {
+				return wrapped
+			}
+			if bad.IDs = append(bad.IDs, id); bad.Err == nil {
+				bad.Err = wrapped
+			}
+			continue
 		}
 		if len(attrs) > 0 {
 			all[id] = attrs
@@ -45,16 +71,30 @@ func (c *Cache) attributes(ctx context.Context, ids []int64, all map[int64][]use
 	return nil
 }
 
+// unusable reports whether err of hash is about what one key holds. Other errors of Redis, such as
+// LOADING, would be the same for every key.
+func unusable(err error) bool {
+	reply, ok := rueidis.IsRedisErr(err)
+	return ok && strings.HasPrefix(reply.Error(), "WRONGTYPE") || errors.Is(err, errHashSize)
+}
+
 func hash(r rueidis.RedisResult) ([]users.Attribute, error) {
 	fields, err := r.AsMap()
 	if err != nil {
 		return nil, err
 	}
+	if len(fields) > maxFields {
+		return nil, errHashSize
+	}
 	attrs := make([]users.Attribute, 0, len(fields))
+	size := 0
 	for name, field := range fields {
 		text, err := field.ToString()
 		if err != nil {
 			return nil, err
+		}
+		if size += len(name) + len(text); size > maxHashBytes {
+			return nil, errHashSize
 		}
 		attrs = append(attrs, users.Attribute{Key: name, Value: text})
 	}

@@ -3,13 +3,16 @@ package rediscache
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
+	"pinion/internal/testserver"
 	"pinion/users"
+	"pinion/users/sqldb"
 )
 
 func attributes(t testing.TB, c *Cache, ids ...int64) map[int64][]users.Attribute {
@@ -66,7 +69,7 @@ func TestManyAttributes(t *testing.T) {
 		put(t, c, id, users.Attribute{Key: "id", Value: fmt.Sprint(id)})
 	}
 	var many []users.Attribute
-	for i := range 20_000 {
+	for i := range maxFields {
 		many = append(many, users.Attribute{Key: fmt.Sprint(i), Value: strings.Repeat("x", 20)})
 	}
 	put(t, c, 1000, many...)
@@ -81,18 +84,104 @@ func TestManyAttributes(t *testing.T) {
 	}
 }
 
-func TestAttributesOfWrongType(t *testing.T) {
+// TestUnusableAttributes: what a key holds wrongly is a failure of that user alone.
+func TestUnusableAttributes(t *testing.T) {
 	s := shared(t)
 	c := open(t, Options{URL: s.DSN()})
 	put(t, c, 1, users.Attribute{Key: "a", Value: "1"})
-	raw(t, s.Addr(), "SET", "user:attr:2", "text")
+	put(t, c, 9, users.Attribute{Key: "a", Value: strings.Repeat("x", maxHashBytes-1)})
+	var many []users.Attribute
+	for i := range maxFields + 1 {
+		many = append(many, users.Attribute{Key: fmt.Sprint(i)})
+	}
+	for name, spoil := range map[string]func(){
+		"WRONGTYPE":       func() { raw(t, s.Addr(), "SET", "user:attr:2", "text") },
+		"1000 attributes": func() { put(t, c, 2, many...) },
+		"262144 bytes":    func() { put(t, c, 2, users.Attribute{Key: "a", Value: strings.Repeat("x", maxHashBytes)}) },
+	} {
+		spoil()
+		all, err := c.Attributes(context.Background(), []int64{1, 2, 3, 9})
+		var part *users.PartError
+		if !errors.As(err, &part) || fmt.Sprint(part.IDs) != "[2]" || !strings.Contains(err.Error(), "user 2") || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: got %v", name, err)
+		}
+		if len(all) != 2 || fmt.Sprint(all[1]) != "[{a 1}]" || len(all[9]) != 1 {
+			t.Errorf("%s: got the attributes of %d users, and %v", name, len(all), all[1])
+		}
+		put(t, c, 2, users.Attribute{Key: "b", Value: "2"}) // a write puts it right
+		if got := fmt.Sprint(attributes(t, c, 1, 2)); got != "map[1:[{a 1}] 2:[{b 2}]]" {
+			t.Errorf("%s: got %q", name, got)
+		}
+	}
+}
+
+// TestRefusedAttributes: a Redis that refuses to read has failed for every user.
+func TestRefusedAttributes(t *testing.T) {
+	s := testserver.Redis(t)
+	raw(t, s.Addr(), "ACL", "SETUSER", "default", "-hgetall")
+	c := open(t, Options{URL: s.DSN()})
 	all, err := c.Attributes(context.Background(), []int64{1, 2})
-	if all != nil || err == nil || !strings.Contains(err.Error(), "user 2") || !strings.Contains(err.Error(), "WRONGTYPE") {
+	var part *users.PartError
+	if all != nil || errors.As(err, &part) || err == nil || !strings.Contains(err.Error(), "NOPERM") {
 		t.Errorf("got %v, %v", all, err)
 	}
-	put(t, c, 2, users.Attribute{Key: "b", Value: "2"}) // a write puts it right
-	if got := fmt.Sprint(attributes(t, c, 1, 2)); got != "map[1:[{a 1}] 2:[{b 2}]]" {
-		t.Errorf("got %q", got)
+}
+
+// TestUnusableAttributesOfService: one bad key costs its user the attributes, and nobody
+// anything else, however often it is read.
+func TestUnusableAttributesOfService(t *testing.T) {
+	ctx := context.Background()
+	server := shared(t)
+	c := open(t, Options{URL: server.DSN()})
+	db, err := sqldb.Open(ctx, sqldb.Options{DSN: "sqlite::memory:"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	s := users.NewService(users.Config{Rows: db, Attributes: c, AttributeWriter: c})
+	defer s.Close()
+	attrs := []users.Attribute{{Key: "k", Value: "v"}}
+	var ids []int64
+	for range 61 {
+		_, id, err := s.Create(ctx, users.NewUser{Name: "x", Email: "x@example.com", Attributes: attrs})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, id)
+	}
+	const bad = 7
+	raw(t, server.Addr(), "SET", "user:attr:7", "text")
+	read := func(ids ...int64) {
+		t.Helper()
+		for _, id := range ids {
+			s.Forget(id)
+		}
+		b := users.Batch{IDs: ids}
+		if err := s.Load(ctx, &b); err != nil {
+			t.Fatal(err)
+		}
+		for i, f := range b.Fragments {
+			lacks, want := users.Degraded(0), `"attributes":{"k":"v"}`
+			if ids[i] == bad {
+				lacks, want = users.DegradedAttributes, `"attributes":null`
+			}
+			if f.Degraded() != lacks || !strings.Contains(string(f.JSON()), want) {
+				t.Fatalf("user %d: got %s, degraded %d", ids[i], f.JSON(), f.Degraded())
+			}
+		}
+	}
+	for range 30 { // more than it takes to open a breaker
+		read(bad)
+	}
+	read(ids...)
+	if _, err := s.Update(ctx, 8, users.Patch{Attributes: &attrs}); err != nil {
+		t.Error(err)
+	}
+	if err := s.Delete(ctx, 9); err != nil {
+		t.Error(err)
+	}
+	if f, err := s.Update(ctx, bad, users.Patch{Attributes: &attrs}); err != nil || f.Degraded() != 0 {
+		t.Errorf("the bad one is not put right: %v", err)
 	}
 }
 
@@ -158,7 +247,7 @@ func TestPutIsAtomic(t *testing.T) {
 	for w := range 2 {
 		c := open(t, Options{URL: s.DSN()})
 		var attrs []users.Attribute
-		for i := range 1000 + w {
+		for i := range 900 + w {
 			attrs = append(attrs, users.Attribute{Key: fmt.Sprint("k", w, "-", i), Value: fmt.Sprint(w) + strings.Repeat(" ", 100)})
 		}
 		put(t, c, 1, attrs...)
@@ -179,7 +268,7 @@ func TestPutIsAtomic(t *testing.T) {
 	c := open(t, Options{URL: s.DSN()})
 	for range 50 {
 		attrs := attributes(t, c, 1)[1]
-		if len(attrs) == 0 || len(attrs) != map[byte]int{'0': 1000, '1': 1001}[attrs[0].Value[0]] {
+		if len(attrs) == 0 || len(attrs) != map[byte]int{'0': 900, '1': 901}[attrs[0].Value[0]] {
 			t.Fatalf("a mixture of %d", len(attrs))
 		}
 	}

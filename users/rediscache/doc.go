@@ -51,6 +51,9 @@
 // before rueidis sees them, and fails as a broken one when they make no sense. A string of
 // more than 64 MiB or a hash of half a million fields makes none either.
 //
+// Attributes of a key that holds no hash, or one of more than 1000 fields or 256 KiB, are
+// an error of that user only (users.PartError).
+//
 // No command is sent twice: a write that was cut off may have been done.
 //
 // Redis 6 or later is needed, one server: no cluster and no sentinels.
