@@ -46,6 +46,12 @@ func InMemory(dsn string) bool {
 	return err == nil && t.path == memoryName
 }
 
+// OnServer reports whether dsn names a database on a server.
+func OnServer(dsn string) bool {
+	t, err := parseDSN(dsn)
+	return err == nil && t.dialect.server
+}
+
 // parseDSN reads the name of a database. Everything after "sqlite:" is the path,
 // whatever characters it holds; the others are URLs.
 func parseDSN(dsn string) (target, error) {
