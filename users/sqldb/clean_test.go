@@ -51,7 +51,7 @@ func TestCleanKeys(t *testing.T) {
 		start := instant().Add(-keyLifetime - keyGrace - old*time.Second)
 		addKeys(t, db, n, start)
 		db.cleanKeys(instant().UnixMicro())
-		db.keys.running.Wait()
+		db.oldKeys.running.Wait()
 		if left := countRows(t, db, "idempotency_keys"); left != n-old {
 			t.Errorf("%d keys left, want %d", left, n-old)
 		}
@@ -73,9 +73,9 @@ func TestCleanHoldsNobodyUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		mustCreate(t, db, keyed("k"))
-		db.keys.mu.Lock()
-		defer db.keys.mu.Unlock()
-		if db.keys.cancel == nil {
+		db.oldKeys.mu.Lock()
+		defer db.oldKeys.mu.Unlock()
+		if db.oldKeys.cancel == nil {
 			t.Error("the removal is over before the create")
 		}
 	})

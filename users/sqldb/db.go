@@ -75,7 +75,7 @@ type DB struct {
 	active                    *activeQuery
 	address                   queryer
 
-	keys cleaner // of expired keys
+	oldKeys, oldVoids cleaner
 }
 
 var (
@@ -225,10 +225,11 @@ func (q textQuery) QueryContext(ctx context.Context, args ...any) (*sql.Rows, er
 	return q.pool.QueryContext(ctx, q.text, args...)
 }
 
-// Close ends what runs in the background and closes all connections. Calls in progress must have returned. An in-memory
-// database is gone afterwards.
+// Close ends what runs in the background and closes all connections. Calls in progress
+// must have returned. An in-memory database is gone afterwards.
 func (db *DB) Close() error {
-	db.keys.stop()
+	db.oldKeys.stop()
+	db.oldVoids.stop()
 	var errs []error
 	if db.read != nil && db.read != db.write {
 		errs = append(errs, db.read.Close())

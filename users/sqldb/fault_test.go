@@ -54,7 +54,7 @@ func TestLostInCommit(t *testing.T) {
 				if took := time.Since(start); took > commitTimeout {
 					t.Errorf("it took %v", took)
 				}
-				db.keys.running.Wait() // it commits too
+				db.oldKeys.running.Wait() // it commits too
 				if tt.name == "no answer" && !errors.Is(err, context.Canceled) {
 					t.Errorf("Create of a caller that left: %v", err)
 				}

@@ -101,7 +101,7 @@ func (t *tx) settle(ctx context.Context, k *key, id, now int64) error {
 // cleanKeys removes expired keys in the background, if nobody did for a while.
 func (db *DB) cleanKeys(now int64) {
 	before := now - (keyLifetime + keyGrace).Microseconds()
-	db.keys.start(now, func(ctx context.Context) (n int64, err error) {
+	db.oldKeys.start(now, func(ctx context.Context) (n int64, err error) {
 		err = db.inTx(ctx, func(t *tx) error {
 			n, err = t.exec(ctx, db.dialect.deleteKeys, before, cleanAtMost)
 			return err

@@ -171,9 +171,9 @@ func TestKeyExpires(t *testing.T) {
 
 		mustCreate(t, db, keyed("l"))
 		wait(keyLifetime + keyGrace + time.Second)
-		db.keys.running.Wait() // or the next would not start
+		db.oldKeys.running.Wait() // or the next would not start
 		mustCreate(t, db, keyed("m"))
-		db.keys.running.Wait()
+		db.oldKeys.running.Wait()
 		if n := countRows(t, db, "idempotency_keys"); n != 1 {
 			t.Errorf("%d keys, want only the last", n)
 		}

@@ -16,7 +16,7 @@ func TestLeaveBetweenStatements(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		err := db.inTx(ctx, func(t *tx) error {
 			defer cancel()
-			_, err := t.exec(ctx, insertVoid, 1, 1)
+			_, err := t.exec(ctx, insertVoid, 1, db.now().UnixMicro())
 			return err
 		})
 		if !errors.Is(err, context.Canceled) || errors.Is(err, users.ErrUnknownOutcome) {
@@ -40,7 +40,7 @@ func TestPanicInTx(t *testing.T) {
 				}
 			}()
 			_ = db.inTx(ctx, func(tx *tx) error {
-				if _, err := tx.exec(ctx, insertVoid, 1, 1); err != nil {
+				if _, err := tx.exec(ctx, insertVoid, 1, db.now().UnixMicro()); err != nil {
 					t.Error(err)
 				}
 				panic("oops")
@@ -60,7 +60,7 @@ func TestCommitNotSent(t *testing.T) {
 		for _, broken := range []int{1, maxTries} {
 			runs := 0
 			err := db.inTx(ctx, func(tx *tx) error {
-				if _, err := tx.exec(ctx, insertVoid, 1, 1); err != nil {
+				if _, err := tx.exec(ctx, insertVoid, 1, db.now().UnixMicro()); err != nil {
 					return err
 				}
 				if runs++; runs > broken {

@@ -3,6 +3,7 @@ package sqldb
 import (
 	"context"
 	"testing"
+	"time"
 
 	"pinion/users"
 )
@@ -53,7 +54,7 @@ func TestDropManyVoids(t *testing.T) {
 		const n = maxList + 3
 		args := make([]any, 0, 2*n)
 		for i := range n {
-			args = append(args, i, 0)
+			args = append(args, i, time.Now().UnixMicro())
 		}
 		text := "INSERT INTO cache_voids (user_id, created_at) VALUES " + tuples(n, 2)
 		if _, err := db.write.Exec(db.dialect.bind(text), args...); err != nil {
@@ -71,6 +72,45 @@ func TestDropManyVoids(t *testing.T) {
 			t.Fatal(err)
 		}
 		if left, err := db.Voids(ctx, n); err != nil || len(left) != 1 || left[0] != got[0] {
+			t.Errorf("left are %v, %v", left, err)
+		}
+	})
+}
+
+// What is owed for longer than the shared cache keeps anything is owed no more.
+func TestOldVoids(t *testing.T) {
+	onAll(t, Options{Now: instant}, func(t *testing.T, db *DB) {
+		ctx := context.Background()
+		const old = cleanAtMost + 200 // more than one round
+		oldest := instant().Add(-voidLifetime).UnixMicro()
+		for i := 0; i < old; {
+			rows := min(old-i, maxList)
+			args := make([]any, 0, 2*rows)
+			for range rows {
+				args = append(args, i, oldest-1)
+				i++
+			}
+			text := "INSERT INTO cache_voids (user_id, created_at) VALUES " + tuples(rows, 2)
+			if _, err := db.write.Exec(db.dialect.bind(text), args...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := db.write.Exec(db.dialect.bind(insertVoid), 7, oldest); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.AddVoid(ctx, 8); err != nil {
+			t.Fatal(err)
+		}
+		// They come behind more old ones than are asked for.
+		got, err := db.Voids(ctx, 10)
+		if err != nil || len(got) != 2 || got[0].ID != 7 || got[1].ID != 8 {
+			t.Fatalf("Voids = %v, %v", got, err)
+		}
+		db.oldVoids.running.Wait()
+		if n := countRows(t, db, "cache_voids"); n != 2 {
+			t.Errorf("%d entries are left, want 2", n)
+		}
+		if left, err := db.Voids(ctx, 10); err != nil || len(left) != 2 || left[0] != got[0] || left[1] != got[1] {
 			t.Errorf("left are %v, %v", left, err)
 		}
 	})
