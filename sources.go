@@ -94,6 +94,11 @@ func (s *sources) fill(ctx context.Context, n int, log *slog.Logger) error {
 	if n == 0 {
 		return nil
 	}
+	if s.redis != nil { // or users would be there, and their attributes never
+		if _, err := s.redis.Attributes(ctx, []int64{1}); err != nil {
+			return fmt.Errorf("make users up: %w", err)
+		}
+	}
 	start, told := time.Now(), time.Now()
 	filled, err := s.db.Fill(ctx, n, func(done, total int) {
 		if time.Since(told) > time.Second {

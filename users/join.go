@@ -52,6 +52,9 @@ func (s *Service) fetchRows(ctx context.Context, ids []int64, values []*User) er
 func (s *Service) fetchAttributes(ctx context.Context, ids []int64, values []attributeList) error {
 	found, err := s.attributes.Attributes(ctx, ids)
 	var part *PartError
+	if err != nil {
+		s.attributeless.about(ctx, err)
+	}
 	if err != nil && !errors.As(err, &part) {
 		return err
 	}
@@ -74,6 +77,7 @@ func (s *Service) fetchAttributes(ctx context.Context, ids []int64, values []att
 func (s *Service) fetchMembers(ctx context.Context, ids []int64, values []membership) error {
 	found, err := s.members.Members(ctx, ids)
 	if err != nil {
+		s.memberless.about(ctx, err)
 		return err
 	}
 	for i, id := range ids {

@@ -164,6 +164,7 @@ type Service struct {
 	sqlSource                       *source
 	sqlWrites, attributesWrites     *source
 	batchers                        batchers
+	attributeless, memberless       complaint
 
 	// base is the parent of every shared load; stop ends it. mu keeps loads from
 	// starting while Close waits for them. loads counts the queries of the batchers and
@@ -193,6 +194,8 @@ func NewService(cfg Config) *Service {
 		failed: cfg.Stats.Counter("cache_announce_failed_total",
 			"Writes that could not be announced to the other caches, which may be stale until their entry ends.").With(),
 	}
+	s.attributeless.log, s.attributeless.source = cfg.Log, "attributes"
+	s.memberless.log, s.memberless.source = cfg.Log, "members"
 	s.base, s.stop = context.WithCancelCause(context.Background())
 	requests := cfg.Stats.Counter("cache_requests_total",
 		"Ids looked up in a cache layer, by result: hit, negative (known to be missing), miss, stale (a miss that was answered from L1 after all, because rows could not be read), or error.",

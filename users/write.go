@@ -63,7 +63,11 @@ func (s *Service) Update(ctx context.Context, id int64, p Patch) (*Fragment, err
 		return nil, err
 	}
 	f, err := s.readBack(ctx, id)
-	if err != nil && !errors.Is(err, ErrNotFound) { // deleted since, by somebody else
+	switch {
+	case errors.Is(err, ErrNotFound) && attribute != nil:
+		// Deleted meanwhile by somebody else, maybe before the attributes were put.
+		err = errors.Join(err, s.dropAttributes(context.WithoutCancel(ctx), id))
+	case err != nil && !errors.Is(err, ErrNotFound):
 		err = fmt.Errorf("%w: %w", ErrStored, err)
 	}
 	return f, err
