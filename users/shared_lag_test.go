@@ -3,6 +3,7 @@ package users_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,9 +28,10 @@ func TestSharedLagsForOthers(t *testing.T) {
 		synctest.Wait()
 		mustLoad(t, other, 1)
 
-		full := true
+		var full atomic.Bool
+		full.Store(true)
 		sh.cache.before = func(_ context.Context, call string, _ int64) error {
-			if call == "void 1" && full {
+			if call == "void 1" && full.Load() {
 				return errors.New("out of memory")
 			}
 			return nil
@@ -38,7 +40,7 @@ func TestSharedLagsForOthers(t *testing.T) {
 		if f := mustLoad(t, other, 1); !hasName(f[0], "new") {
 			t.Errorf("after the write: %s", f[0].JSON())
 		}
-		full = false
+		full.Store(false)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		if n := sh.voids.len(); n != 0 {
@@ -52,16 +54,17 @@ func TestSharedLagsForOthers(t *testing.T) {
 func TestBriefFromTheQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sh := newShared(t, 3)
-		slow := true
+		var slow atomic.Bool
+		slow.Store(true)
 		sh.gate.onMembers = func(_ context.Context, next func() (map[int64]users.Member, error)) (map[int64]users.Member, error) {
-			if slow {
+			if slow.Load() {
 				time.Sleep(800 * time.Millisecond)
 			}
 			return next()
 		}
 		s := newService(t, sh.config()) // not coherent
 		mustLoad(t, s, 1)
-		slow = false
+		slow.Store(false)
 		rename(t, sh.instance(t, sh.config()), 1, "new")
 		if f := mustLoad(t, s, 1); !hasName(f[0], "user 1") {
 			t.Errorf("it was not cached at all: %s", f[0].JSON())

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -36,8 +37,23 @@ type target struct {
 // CheckDSN returns an error that matches ErrUnsupported if Open could not serve the
 // database of that name, whatever is there. It connects to nothing.
 func CheckDSN(dsn string) error {
-	_, err := parseDSN(dsn)
-	return err
+	t, err := parseDSN(dsn)
+	if err != nil || !t.dialect.server {
+		return err
+	}
+	if port, err := strconv.ParseUint(t.port, 10, 16); err != nil || port == 0 {
+		return fmt.Errorf("%w %q: the port must be a number from 1 to 65535", ErrUnsupported, &t)
+	}
+	// The drivers look at the parameters when they make a connector.
+	db := &DB{target: t, dialect: t.dialect, timeout: DefaultTimeout}
+	if _, err := db.connector(true); err != nil {
+		err = t.hide(err)
+		if errors.Is(err, ErrUnsupported) {
+			return err
+		}
+		return fmt.Errorf("%w %q: %w", ErrUnsupported, &t, err)
+	}
+	return nil
 }
 
 // InMemory reports whether dsn names a database that is only in this process's memory.
@@ -165,7 +181,7 @@ func (h hidden) Is(target error) bool { return errors.Is(h.err, target) }
 // redact cuts a name that may hold a password down to its scheme. Where the password
 // would end is anybody's guess: it may itself hold any of the delimiters.
 func redact(dsn string) string {
-	if !strings.ContainsAny(dsn, "@?") {
+	if !strings.ContainsAny(dsn, "@?") && !strings.HasPrefix(dsn, mysqlScheme) && !strings.HasPrefix(dsn, postgresScheme) {
 		return dsn
 	}
 	if scheme, _, ok := strings.Cut(dsn, "://"); ok && !strings.ContainsAny(scheme, "@?:") {

@@ -68,7 +68,7 @@ func TestParseDSNFails(t *testing.T) {
 		{"mysql:root:secret@db/users", `"..."`, which},
 		{"root:secret@tcp(db)/users", `"..."`, which},
 		{"root:secret://@db", `"..."`, which},
-		{"mysql://db/users", `"mysql://db/users"`, escape},
+		{"mysql://db/users", `"mysql://..."`, escape},
 		{"mysql://root:sec@ret?x@db/users", `"mysql://..."`, escape},
 		{"mysql://root:sec?x=1&ret@db/users", `"mysql://..."`, escape},
 		{"mysql://root:sec/ret@db/users", `"mysql://..."`, escape},
@@ -139,8 +139,27 @@ func TestInMemory(t *testing.T) {
 			t.Errorf("InMemory(%q) = %v", dsn, !want)
 		}
 	}
-	if err := CheckDSN("sqlite:"); !errors.Is(err, ErrUnsupported) {
-		t.Errorf("CheckDSN: %v", err)
+}
+
+// TestCheckDSN finds, without a connection, what can only be wrong.
+func TestCheckDSN(t *testing.T) {
+	for _, dsn := range []string{
+		"sqlite:", "mysql://u:hunter2/x", "mysql://u:hunter2", "postgres://u:hunter2/x",
+		"mysql://u:hunter2@h:99999/x", "mysql://u:hunter2@h:0/x", "mysql://u:hunter2@h/x?tls=maybe",
+		"postgres://u:hunter2@h/x?sslmode=wat", "postgres://u:hunter2@h/x?default_query_exec_mode=x",
+	} {
+		err := CheckDSN(dsn)
+		if !errors.Is(err, ErrUnsupported) {
+			t.Errorf("%s: %v", dsn, err)
+		}
+		if err != nil && (strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "\n")) {
+			t.Errorf("%s: %v", dsn, err)
+		}
+	}
+	for _, dsn := range []string{"sqlite:a.db", "sqlite::memory:", "mysql://u:p@h/x", "mysql://u:p@h/x?tls=true", "postgres://u:p@h:1/x?sslmode=disable"} {
+		if err := CheckDSN(dsn); err != nil {
+			t.Errorf("%s: %v", dsn, err)
+		}
 	}
 }
 
