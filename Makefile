@@ -5,7 +5,7 @@ GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 LINT    := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
-TARGETS := linux/amd64 linux/arm64 darwin/arm64
+TARGETS := linux/arm64 darwin/arm64
 
 # For one's own choice: make run ARGS='-cpus 0-3', make fuzz FUZZTIME=10m.
 ARGS     ?=
@@ -81,7 +81,7 @@ tidy: ## fail if a go.mod or go.sum is not tidy
 	cd bench && $(GO) mod tidy -diff
 
 .PHONY: cross
-cross: ## compile product and tests for every system
+cross: ## compile product and tests for the other systems
 	@for t in $(TARGETS); do \
 		echo "compile for $$t"; \
 		GOOS=$${t%/*} GOARCH=$${t#*/} $(GO) build -o /dev/null . && \

@@ -60,7 +60,7 @@ func run(args []string) error {
 	defer members.Shutdown(stop) //nolint:errcheck // nobody waits for its answers
 
 	args = append(args, "-db", db.DSN(), "-redis", redis.DSN(), "-members", "http://"+addr, "-demo", fmt.Sprint(people))
-	fmt.Fprintf(os.Stderr, "MariaDB %s, Redis %s, members %s\n", db.Addr(), redis.Addr(), addr)
+	fmt.Fprintf(os.Stderr, "-db %s -redis %s -members http://%s\n", db.DSN(), redis.DSN(), addr)
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	// In a group of its own, so that Ctrl-C reaches it once, from here.

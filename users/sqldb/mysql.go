@@ -31,7 +31,9 @@ func (t *target) mysqlConnector(timeout time.Duration, limited bool) (driver.Con
 	cfg.Logger = &mysql.NopLogger{}
 	cfg.Timeout = timeout
 	if limited {
-		cfg.ReadTimeout, cfg.WriteTimeout = timeout, timeout
+		// The context of a call ends first: a connection that the driver gives up itself
+		// looks like one that was lost, and its query would be sent again.
+		cfg.ReadTimeout, cfg.WriteTimeout = timeout+driverSlack, timeout+driverSlack
 	}
 	cfg.Params = map[string]string{
 		"sql_mode":                 mysqlMode,
@@ -46,6 +48,9 @@ func (t *target) mysqlConnector(timeout time.Duration, limited bool) (driver.Con
 	}
 	return mysqlConnector{Connector: c, timeout: timeout}, nil
 }
+
+// driverSlack is what the driver waits longer than the contexts of its callers.
+const driverSlack = 500 * time.Millisecond
 
 // maxLockWait is the longest wait for a lock, in seconds. The server's own 50 s outlast
 // every caller.

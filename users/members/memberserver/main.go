@@ -1,5 +1,5 @@
 // Command memberserver serves the memberships of pinion's made-up users: those that
-// `pinion -demo N` has, for the same ids. It is for trying things out, and can be slow,
+// `server -demo N` has, for the same ids. It is for trying things out, and can be slow,
 // fail and hang on request. See package service for what it answers.
 package main
 
