@@ -244,7 +244,9 @@ func TestSourcesAtStart(t *testing.T) {
 	refuses(t, 1, "Access denied", append(s.flags(), "-addr", "127.0.0.1:0", "-admin", "")...)
 	s.dsn = strings.Replace(s.dsn, "wrong", testserver.Password, 1)
 	refuses(t, 1, "WRONGPASS", append(s.flags(), "-redis", "redis://u:hush@"+s.redis.Addr(), "-addr", "127.0.0.1:0", "-admin", "")...)
-	s.serve(t, "-demo", "50").kill() // somebody has filled it
+	// Users whose attributes cannot be stored are not made up.
+	refuses(t, 1, "make users up", append(s.flags(), "-demo", "50", "-redis", "redis://"+nobody, "-addr", "127.0.0.1:0", "-admin", "")...)
+	s.serve(t, "-demo", "50").kill() // now they are
 
 	s.toRedis.Stop()
 	s.members.set(service.Knobs{FailRatio: 1})

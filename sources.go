@@ -94,7 +94,11 @@ func (s *sources) fill(ctx context.Context, n int, log *slog.Logger) error {
 	if n == 0 {
 		return nil
 	}
-	if s.redis != nil { // or users would be there, and their attributes never
+	used, err := s.db.Used(ctx)
+	if err != nil {
+		return err
+	}
+	if !used && s.redis != nil { // or users would be there, and their attributes never
 		if _, err := s.redis.Attributes(ctx, []int64{1}); err != nil {
 			return fmt.Errorf("make users up: %w", err)
 		}

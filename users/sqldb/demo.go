@@ -73,6 +73,15 @@ func (db *DB) Fill(ctx context.Context, n int, progress func(done, total int)) (
 	return filled, nil
 }
 
+// Used reports whether the database holds users, or ever did: whether Fill would leave it
+// as it is.
+func (db *DB) Used(ctx context.Context) (used bool, err error) {
+	if err := db.read.QueryRowContext(ctx, db.dialect.everUsed).Scan(&used); err != nil {
+		return false, fmt.Errorf("look for users: %w", cause(ctx, err))
+	}
+	return used, nil
+}
+
 // reserve sets the ids 1 to n aside in a database that was never used, so that nobody is
 // given one meanwhile. To a server they are used from then on, even if the users never
 // come, so it is first written down why.

@@ -87,8 +87,14 @@ func TestFill(t *testing.T) {
 func TestFillEverUsed(t *testing.T) {
 	onAll(t, Options{}, func(t *testing.T, db *DB) {
 		ctx := context.Background()
+		if used, err := db.Used(ctx); used || err != nil {
+			t.Errorf("Used = %v, %v of an empty database", used, err)
+		}
 		if err := db.Delete(ctx, mustCreate(t, db, users.NewUser{Name: "x"})); err != nil {
 			t.Fatal(err)
+		}
+		if used, err := db.Used(ctx); !used || err != nil {
+			t.Errorf("Used = %v, %v of one that had a user", used, err)
 		}
 		if filled, err := db.Fill(ctx, 10, nil); filled || err != nil {
 			t.Errorf("Fill = %v, %v; want false", filled, err)
