@@ -1,0 +1,93 @@
+package record
+
+import (
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestWriteRead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "raw.json")
+	none := 0.0
+	for _, samples := range [][]Sample{nil, {{Scenario: "ping", Conns: 64, Peer: "a", Requests: 3}}, {
+		{Scenario: "ping", Peer: "a", Latency: &Latency{P50: 1.5, Quantiles: []Quantile{{0.5, 1.5}}}},
+		{Scenario: "idle", Peer: "b", Errors: &Errors{Status: 2}, Allocations: &none},
+	}} {
+		run := &Run{Command: "make", Host: Host{CPU: "one"}, Peers: []Peer{{Name: "a"}}, Samples: samples}
+		if err := run.Write(path); err != nil {
+			t.Fatal(err)
+		}
+		got, err := Read(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(samples) == 0 {
+			got.Samples = nil
+		}
+		if !reflect.DeepEqual(got, run) {
+			t.Errorf("got %+v, want %+v", got, run)
+		}
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(text), "\n{\"scenario\""); n != 2 {
+		t.Errorf("%d samples have a line of their own, want 2:\n%s", n, text)
+	}
+	if err := os.WriteFile(path, []byte(`{"version":7}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(path); !errors.Is(err, ErrVersion) {
+		t.Errorf("another version: %v", err)
+	}
+	if left, _ := filepath.Glob(path + ".*"); left != nil {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestSpreadOf(t *testing.T) {
+	for _, c := range []struct {
+		v        []float64
+		want     Spread
+		unsteady bool
+	}{
+		{[]float64{3}, Spread{3, 3, 3, 3, 3, 1}, true},
+		{[]float64{100, 101, 99}, Spread{100, 99, 101, 99.5, 100.5, 3}, false},
+		{[]float64{5, 1, 4, 2, 3}, Spread{3, 1, 5, 2, 4, 5}, true},
+		{[]float64{0, 0, 0}, Spread{N: 3}, true}, // of nothing measured, no width can be told
+		{[]float64{96, 97, 100, 104, 500}, Spread{100, 96, 500, 97, 104, 5}, false},
+	} {
+		got := SpreadOf(c.v)
+		if got != c.want || got.Unsteady() != c.unsteady {
+			t.Errorf("%v: got %v unsteady=%v", c.v, got, got.Unsteady())
+		}
+	}
+	if s := SpreadOf(nil); !math.IsNaN(s.Median) || !s.Unsteady() {
+		t.Errorf("of nothing: %v", s)
+	}
+	if got := SpreadOf([]float64{1, 2, 6}).Text("%.1f"); got != "2.0 (1.0 to 6.0)" {
+		t.Error(got)
+	}
+}
+
+func TestRatios(t *testing.T) {
+	run := &Run{}
+	add := func(peer string, round int, cpu float64) {
+		run.Samples = append(run.Samples, Sample{Scenario: "ping", Peer: peer, Round: round, ServerCPU: cpu, Requests: 1})
+	}
+	add("a", 0, 2)
+	add("b", 0, 4)
+	add("b", 1, 5) // a has no round 1
+	add("b", 2, 9)
+	add("a", 2, 3)
+	got := run.Ratios(Key{"ping", 0, "a"}, Key{"ping", 0, "b"}, (*Sample).Micros)
+	if !slices.Equal(got, []float64{0.5, 1. / 3}) {
+		t.Errorf("got %v", got)
+	}
+}
