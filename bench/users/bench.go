@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"time"
+
+	"pinion/bench/measure"
 )
 
 const (
@@ -61,7 +64,7 @@ func (b *bench) check(ctx context.Context) error {
 			for i, s := range b.servers {
 				body, err := s.get(ctx, list(chunk))
 				if err != nil {
-					return fmt.Errorf("%s: %w", s.name, err)
+					return fmt.Errorf("%s: %w", s.Name, err)
 				}
 				answers[i] = bytes.TrimSuffix(body, []byte("\n"))
 			}
@@ -109,7 +112,7 @@ func (b *bench) round(ctx context.Context, round, conns int) error {
 			}
 			m, err := b.measure(ctx, s, conns, first, asking, atLeast)
 			if err != nil {
-				return fmt.Errorf("%s, %s: %w", what, s.name, err)
+				return fmt.Errorf("%s, %s: %w", what, s.Name, err)
 			}
 			m.what, m.round = what, round
 			b.samples = append(b.samples, m)
@@ -128,32 +131,32 @@ func (b *bench) fillL2(ctx context.Context, requests ...[][]byte) error {
 	if err := pinion.restart(ctx); err != nil {
 		return err
 	}
-	l, err := dial(pinion.addr, 4)
+	l, err := measure.Dial(pinion.Addr, 4)
 	if err != nil {
 		return err
 	}
-	defer l.close()
-	_, err = l.send(slices.Concat(requests...), 0)
+	defer l.Close()
+	_, err = l.Send(slices.Concat(requests...), 0)
 	time.Sleep(settle)
 	return err
 }
 
 // measure sends requests to s, after those of warm.
 func (b *bench) measure(ctx context.Context, s *server, conns int, warm, requests [][]byte, atLeast time.Duration) (m sample, err error) {
-	m.service, m.conns = s.name, conns
-	l, err := dial(s.addr, conns)
+	m.service, m.conns = s.Name, conns
+	l, err := measure.Dial(s.Addr, conns)
 	if err != nil {
 		return m, err
 	}
-	defer l.close()
-	if _, err := l.send(warm, 0); err != nil {
+	defer l.Close()
+	if _, err := l.Send(warm, 0); err != nil {
 		return m, err
 	}
 	before, start, err := b.read(ctx, s)
 	if err != nil {
 		return m, err
 	}
-	o, err := l.send(requests, atLeast)
+	o, err := l.Send(requests, atLeast)
 	if err != nil {
 		return m, err
 	}
@@ -163,10 +166,10 @@ func (b *bench) measure(ctx context.Context, s *server, conns int, warm, request
 	if err != nil {
 		return m, err
 	}
-	m.requests, m.failed, m.degraded = len(o.latencies), o.failed, o.degraded
+	m.requests, m.failed, m.degraded = len(o.Latencies), o.Failed, o.Degraded
 	n := float64(m.requests)
 	m.micros = float64((end - start).Nanoseconds()) / 1e3 / n
-	m.p50, m.p99 = percentile(o.latencies, 0.5), percentile(o.latencies, 0.99)
+	m.p50, m.p99 = measure.Percentile(o.Latencies, 0.5), measure.Percentile(o.Latencies, 0.99)
 	m.sql = float64(after.sql-before.sql) / n
 	m.redis = float64(after.redis-before.redis) / n
 	m.members = float64(after.members-before.members) / n
@@ -176,7 +179,31 @@ func (b *bench) measure(ctx context.Context, s *server, conns int, warm, request
 // read reads all counters.
 func (b *bench) read(ctx context.Context, s *server) (a asked, cpu time.Duration, err error) {
 	if a, err = b.asked(ctx); err == nil {
-		cpu, err = s.cpu()
+		cpu, err = s.process.CPU()
 	}
 	return a, cpu, err
+}
+
+// requestsFor returns requests for size ids each, in their order. What is left over is
+// left out.
+func requestsFor(ids []int64, size int) [][]byte {
+	requests := make([][]byte, 0, len(ids)/size)
+	for chunk := range slices.Chunk(ids, size) {
+		if len(chunk) == size {
+			requests = append(requests, measure.Request("GET", "/api/users?ids="+list(chunk), ""))
+		}
+	}
+	return requests
+}
+
+// list writes ids as the API wants them.
+func list(ids []int64) string {
+	var text []byte
+	for i, id := range ids {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = strconv.AppendInt(text, id, 10)
+	}
+	return string(text)
 }

@@ -80,14 +80,14 @@ func parse(args []string) (o options, err error) {
 	return o, nil
 }
 
-func run(ctx context.Context, o options) (err error) {
-	t := &outsideTest{}
-	defer t.end(&err)
-	src, err := startSources(ctx, t, o.users)
+func run(ctx context.Context, o options) error {
+	c := &cleanup{}
+	defer c.run()
+	src, err := startSources(ctx, c, o.users)
 	if err != nil {
 		return err
 	}
-	pinion, plain, err := build(ctx, t, o, src)
+	pinion, plain, err := build(ctx, c, o, src)
 	if err != nil {
 		return err
 	}

@@ -32,14 +32,23 @@ type sources struct {
 }
 
 // startSources starts the servers and fills them with n made-up users.
-func startSources(ctx context.Context, t *outsideTest, n int) (*sources, error) {
+func startSources(ctx context.Context, c *cleanup, n int) (*sources, error) {
 	// 256 MiB hold everything, so no read waits for a disk.
-	maria, cache := testserver.MariaDB(t, "--innodb-buffer-pool-size=256M"), testserver.Redis(t)
+	maria, err := testserver.StartMariaDB("--innodb-buffer-pool-size=256M")
+	if err != nil {
+		return nil, err
+	}
+	c.add(maria.Close)
+	cache, err := testserver.StartRedis()
+	if err != nil {
+		return nil, err
+	}
+	c.add(cache.Close)
 	s := &sources{
 		sqlURL: maria.DSN(), redisURL: cache.DSN(),
 		redis: redis.NewClient(&redis.Options{Addr: cache.Addr()}),
 	}
-	t.Cleanup(func() { _ = s.redis.Close() })
+	c.add(func() { _ = s.redis.Close() })
 	cfg := mysql.NewConfig()
 	cfg.User, cfg.Passwd, cfg.Net, cfg.Addr = testserver.User, testserver.Password, "tcp", maria.Addr()
 	connector, err := mysql.NewConnector(cfg)
@@ -47,7 +56,7 @@ func startSources(ctx context.Context, t *outsideTest, n int) (*sources, error) 
 		return nil, err
 	}
 	s.sql = sql.OpenDB(connector)
-	t.Cleanup(func() { _ = s.sql.Close() })
+	c.add(func() { _ = s.sql.Close() })
 
 	db, err := sqldb.Open(ctx, sqldb.Options{DSN: s.sqlURL})
 	if err != nil {
@@ -76,11 +85,11 @@ func startSources(ctx context.Context, t *outsideTest, n int) (*sources, error) 
 		maps.Copy(known, m)
 		maps.Copy(s.attributes, a)
 	}
-	return s, s.serveMembers(t, known)
+	return s, s.serveMembers(c, known)
 }
 
 // serveMembers starts the member service, in this process.
-func (s *sources) serveMembers(t *outsideTest, known map[int64]users.Member) error {
+func (s *sources) serveMembers(c *cleanup, known map[int64]users.Member) error {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
@@ -91,7 +100,7 @@ func (s *sources) serveMembers(t *outsideTest, known map[int64]users.Member) err
 		return m, ok
 	})
 	go s.members.Serve(ln) //nolint:errcheck // requests would fail, and be counted
-	t.Cleanup(func() {
+	c.add(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		_ = s.members.Shutdown(ctx)

@@ -1,8 +1,9 @@
-package main
+package measure
 
 import (
+	"fmt"
 	"net"
-	"strings"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -38,30 +39,35 @@ func TestSend(t *testing.T) {
 	go s.Serve(ln)     //nolint:errcheck // requests would fail
 	defer s.Shutdown() //nolint:errcheck // the test is over
 
-	l, err := dial(ln.Addr().String(), 3)
+	l, err := Dial(ln.Addr().String(), 3)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.close()
+	defer l.Close()
 	ids := make([]int64, 41)
 	for i := range ids {
 		ids[i] = int64(i + 1)
 	}
-	requests := requestsFor(ids, 2)
-	o, err := l.send(requests, 0)
+	var requests [][]byte
+	for pair := range slices.Chunk(ids, 2) {
+		if len(pair) == 2 {
+			requests = append(requests, Request("GET", fmt.Sprintf("/?ids=%d,%d", pair[0], pair[1]), ""))
+		}
+	}
+	o, err := l.Send(requests, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(o.latencies) != 20 || o.failed != 2 || o.degraded != 1 {
-		t.Errorf("got %d requests, %d failed, %d degraded", len(o.latencies), o.failed, o.degraded)
+	if len(o.Latencies) != 20 || o.Failed != 2 || o.Degraded != 1 {
+		t.Errorf("got %d requests, %d failed, %d degraded", len(o.Latencies), o.Failed, o.Degraded)
 	}
 	mu.Lock()
 	if len(seen) != 20 || seen["39,40"] != 1 || seen["1,2"] != 1 {
 		t.Errorf("seen %v", seen)
 	}
 	mu.Unlock()
-	if o, err = l.send(requests[3:], 50*time.Millisecond); err != nil || len(o.latencies) < 17 {
-		t.Errorf("got %d requests, %v", len(o.latencies), err)
+	if o, err = l.Send(requests[3:], 50*time.Millisecond); err != nil || len(o.Latencies) < 17 {
+		t.Errorf("got %d requests, %v", len(o.Latencies), err)
 	}
 }
 
@@ -74,29 +80,11 @@ func TestPercentile(t *testing.T) {
 		part float64
 		want time.Duration
 	}{{0, 1}, {0.5, 101}, {0.99, 199}, {1, 200}} {
-		if got := percentile(v, c.part); got != c.want {
+		if got := Percentile(v, c.part); got != c.want {
 			t.Errorf("%v: got %d, want %d", c.part, got, c.want)
 		}
 	}
-	if got := percentile(nil, 0.5); got != 0 {
+	if got := Percentile(nil, 0.5); got != 0 {
 		t.Errorf("of nothing: %d", got)
-	}
-}
-
-func TestOutsideTest(t *testing.T) {
-	var order []string
-	f := func() (err error) {
-		outside := &outsideTest{}
-		defer outside.end(&err)
-		outside.Cleanup(func() { order = append(order, "first") })
-		outside.Cleanup(func() { order = append(order, "second") })
-		outside.Skip("there is no ", "server")
-		return nil
-	}
-	if err := f(); err == nil || err.Error() != "there is no server" {
-		t.Errorf("got %v", err)
-	}
-	if got := strings.Join(order, " "); got != "second first" {
-		t.Errorf("cleaned up: %s", got)
 	}
 }

@@ -1,0 +1,132 @@
+package measure
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+
+	"pinion/affinity"
+	"pinion/bench/record"
+)
+
+// seen is what a server saw of the requests of wrk.
+type seen struct {
+	mu                    sync.Mutex
+	conns, requests, last int // last: those that asked for the end of the connection
+	pipelined             int // the most that were there at once
+	method, body, kind    string
+}
+
+// watch answers on a listener until it is closed.
+func (s *seen) watch(ln net.Listener, status string) {
+	for {
+		c, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		s.mu.Lock()
+		s.conns++
+		s.mu.Unlock()
+		go s.one(c, status)
+	}
+}
+
+func (s *seen) one(c net.Conn, status string) {
+	defer c.Close() //nolint:errcheck // the test is about the client
+	in := bufio.NewReader(c)
+	for {
+		req, err := http.ReadRequest(in)
+		if err != nil {
+			return
+		}
+		body, _ := io.ReadAll(req.Body)
+		s.mu.Lock()
+		s.requests++
+		s.method, s.body, s.kind = req.Method, string(body), req.Header.Get("Content-Type")
+		s.pipelined = max(s.pipelined, 1+strings.Count(buffered(in), "\r\n\r\n"))
+		if req.Close {
+			s.last++
+		}
+		s.mu.Unlock()
+		answer := "HTTP/1.1 " + status + "\r\nContent-Length: 2\r\n\r\n{}"
+		if req.Close {
+			answer = "HTTP/1.1 " + status + "\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}"
+		}
+		if _, err := io.WriteString(c, answer); err != nil || req.Close {
+			return
+		}
+	}
+}
+
+func buffered(in *bufio.Reader) string {
+	b, _ := in.Peek(in.Buffered())
+	return string(b)
+}
+
+// TestWrk has a server say what it saw, for each kind of load.
+func TestWrk(t *testing.T) {
+	if _, err := exec.LookPath("wrk"); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+	allowed, err := affinity.Allowed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(w Wrk, status string) (*Loaded, *seen) {
+		t.Helper()
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ln.Close() //nolint:errcheck // the server ends with it
+		s := &seen{}
+		go s.watch(ln, status)
+		w.CPUs, w.Conns, w.Seconds, w.URL = allowed, 4, 1, "http://"+ln.Addr().String()+"/x?a=1"
+		l, err := w.Run(t.Context(), t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		t.Logf("wrk: %+v; server: %+v", l, s)
+		if l.Requests == 0 || l.Seconds < 0.5 || l.CPU <= 0 || l.Latency.P50 <= 0 || l.Latency.Max < l.Latency.P99 {
+			t.Errorf("figures %+v", l)
+		}
+		// Answers to the last requests may come too late to be counted.
+		if l.Requests > int64(s.requests) || l.Requests < int64(s.requests)-4*16 {
+			t.Errorf("wrk counted %d requests, the server %d", l.Requests, s.requests)
+		}
+		return l, s
+	}
+	if _, s := run(Wrk{}, "200 OK"); s.method != "GET" || s.body != "" || s.last != 0 || s.pipelined != 1 {
+		t.Errorf("plain: %+v", s)
+	}
+	if _, s := run(Wrk{Method: "POST", Body: `{"a":"]]"}`}, "200 OK"); s.method != "POST" || s.body != `{"a":"]]"}` || s.kind != "application/json" {
+		t.Errorf("POST: %+v", s)
+	}
+	if _, s := run(Wrk{Pipeline: 16}, "200 OK"); s.pipelined != 16 {
+		t.Errorf("pipelined: %+v", s)
+	}
+	if l, s := run(Wrk{PerConnection: 10}, "200 OK"); s.last == 0 || s.requests/s.last != 10 || s.conns < s.last || l.Errors != (record.Errors{}) {
+		t.Errorf("10 a connection: %+v, %+v", s, l.Errors)
+	}
+	if _, s := run(Wrk{PerConnection: 1}, "200 OK"); s.last != s.requests {
+		t.Errorf("1 a connection: %+v", s)
+	}
+	if l, _ := run(Wrk{}, "503 Service Unavailable"); l.Errors.Status != l.Requests {
+		t.Errorf("refused: %+v", l)
+	}
+	nobody := Wrk{CPUs: allowed, Conns: 1, Seconds: 1, URL: "http://127.0.0.1:1/"}
+	if l, err := nobody.Run(t.Context(), t.TempDir()); err == nil {
+		t.Errorf("nobody listens: %+v", l)
+	}
+}
