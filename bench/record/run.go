@@ -86,6 +86,7 @@ type Sample struct {
 	Conns    int    `json:"conns"`
 	Peer     string `json:"peer"`
 	Round    int    `json:"round"`
+	Route    string `json:"route,omitempty"` // where a peer has a sample for each of its routes
 
 	Requests int64   `json:"requests"` // answered
 	Seconds  float64 `json:"seconds"`
