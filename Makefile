@@ -11,6 +11,10 @@ TARGETS := linux/arm64 darwin/arm64
 ARGS     ?=
 FUZZTIME ?= 10s
 
+# Where bench-peers leaves the report and its data, and what bench-compare compares with.
+OUT ?= docs/benchmarks
+REF ?= HEAD
+
 # Without cgo the binary is static, and needs no C compiler.
 export CGO_ENABLED := 0
 
@@ -29,11 +33,14 @@ run-full: build ## the same with 100,000 users on MariaDB, Redis and a member se
 	$(GO) run ./internal/full ./server $(ARGS)
 
 .PHONY: deps
-deps: ## install what test and run-full start: MariaDB, Postgres, Redis
+deps: ## install what tests, run-full and the benchmarks start: databases, other servers, wrk
 	@missing=; \
 	command -v mariadbd >/dev/null || missing="$$missing mariadb-server"; \
 	ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || command -v postgres >/dev/null || missing="$$missing postgresql"; \
 	command -v redis-server >/dev/null || missing="$$missing redis-server"; \
+	for name in wrk nginx haproxy gcc; do \
+		command -v $$name >/dev/null || test -x /usr/sbin/$$name || missing="$$missing $$name"; \
+	done; \
 	if [ -z "$$missing" ]; then exit 0; fi; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		echo "installing$$missing"; \
@@ -70,6 +77,7 @@ lint: ## formatting, vet and linters
 	cd bench && $(GO) vet ./...
 	$(LINT) fmt --diff
 	$(LINT) run ./...
+	cd bench && $(LINT) run ./...
 
 .PHONY: fmt
 fmt: ## format the code
@@ -89,16 +97,29 @@ cross: ## compile product and tests for the other systems
 	done
 
 .PHONY: bench
-bench: ## run the benchmarks of whole requests and of each room
+bench: ## run the Go benchmarks of whole requests and of each room
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
 .PHONY: bench-once
 bench-once: # run each benchmark once, so that none rots
 	$(GO) test -run '^$$' -bench . -benchtime 1x ./... >/dev/null
 
-.PHONY: bench-engine
-bench-engine: ## measure the loops against fasthttp and a C floor; needs gcc, wrk and ten minutes
-	cd bench && ./run.sh
+.PHONY: bench-peers
+bench-peers: ## measure pinion beside ten other servers, and write the report; two CPUs, under 20 minutes
+	cd bench && $(GO) run ./run -out $(abspath $(OUT))/raw.json $(ARGS)
+	@$(MAKE) --no-print-directory bench-report
+
+.PHONY: bench-quick
+bench-quick: ## the same for some servers and loads, printed; under 3 minutes
+	cd bench && $(GO) run ./run -quick $(ARGS)
+
+.PHONY: bench-report
+bench-report: ## make the report in OUT again, from its raw data alone
+	cd bench && $(GO) run ./report -in $(abspath $(OUT))/raw.json -out $(abspath $(OUT))
+
+.PHONY: bench-compare
+bench-compare: ## measure this tree against the commit REF, in pairs, before a merge
+	cd bench && $(GO) run ./compare -ref '$(REF)' $(ARGS)
 
 .PHONY: bench-users
 bench-users: ## measure a request for 20 users beside a plain service; needs two CPUs and ten minutes

@@ -16,7 +16,7 @@ import (
 
 // Describe describes the host as far as it bears on figures. What cannot be read is said
 // to be unknown.
-func Describe(ctx context.Context, server, load affinity.Set) record.Host {
+func Describe(ctx context.Context, cpus CPUs) record.Host {
 	cpuinfo := read("/proc/cpuinfo")
 	h := record.Host{
 		CPU:         first(cpuinfo, `(?m)^model name\s*:\s*(.*)$`),
@@ -29,8 +29,8 @@ func Describe(ctx context.Context, server, load affinity.Set) record.Host {
 		Mitigations: map[string]string{},
 		Sysctls:     map[string]string{},
 		Tools:       map[string]string{},
-		ServerCPUs:  server.String(),
-		LoadCPUs:    load.String(),
+		ServerCPUs:  cpus.Server.String(),
+		LoadCPUs:    cpus.Load.String(),
 	}
 	if online, err := affinity.Online("/"); err == nil {
 		h.CPUs = online.Len() // also those this process may not use

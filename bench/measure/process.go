@@ -24,6 +24,8 @@ const patience = 10 * time.Second
 type Process struct {
 	Name string
 	Addr string // where it listens, host:port
+	// Admin is where it tells about itself, for a server that does. Set by the caller.
+	Admin string
 
 	cmd  *exec.Cmd
 	log  string

@@ -90,7 +90,8 @@ type Sample struct {
 
 	Requests int64   `json:"requests"` // answered
 	Seconds  float64 `json:"seconds"`
-	// CPU time, user and system, of all processes of the server, and of the generator.
+	// CPU time in seconds, user and system, of all processes of the server, and of the
+	// generator. The one of the open loop polls while it waits, which is left out.
 	ServerCPU    float64 `json:"server_cpu"`
 	GeneratorCPU float64 `json:"generator_cpu"`
 	RSS          int64   `json:"rss"` // of all processes of the server, in bytes, at the end
@@ -138,12 +139,14 @@ type Quantile struct {
 	Micros float64 `json:"us"`
 }
 
-// Micros returns the CPU time of the server per request, in microseconds.
+// Micros returns the CPU time of the server per request, in microseconds. Those beside
+// count, too.
 func (s *Sample) Micros() float64 {
-	if s.Requests == 0 {
+	n := s.Requests + s.Beside
+	if n == 0 {
 		return 0
 	}
-	return s.ServerCPU * 1e6 / float64(s.Requests)
+	return s.ServerCPU * 1e6 / float64(n)
 }
 
 // PerSecond returns the requests answered a second.

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"pinion/bench/peers"
+	"pinion/bench/record"
+	"pinion/bench/scenario"
+)
+
+// question is a scenario and which of a tree's servers it is asked of.
+type question struct {
+	scenario.Scenario
+	of func(*side) *scenario.Subject
+}
+
+// questions returns what is compared.
+func questions() []question {
+	product := func(s *side) *scenario.Subject { return &s.product }
+	engine := func(s *side) *scenario.Subject { return &s.engine }
+	var all []question
+	for _, s := range scenario.All() {
+		if !s.Quick {
+			continue // has other numbers of connections, or is not asked here
+		}
+		switch s.Name {
+		case "ping", "users":
+			all = append(all, question{s, product})
+		case "sleep":
+			all = append(all, question{s, engine})
+		}
+	}
+	return all
+}
+
+func run(ctx context.Context, o options) error {
+	root, err := filepath.Abs(o.root)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "pinion-compare-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // a directory for temporary files
+	tree := filepath.Join(dir, "ref")
+	remove, err := checkout(ctx, root, o.ref, tree)
+	if err != nil {
+		return err
+	}
+	defer remove()
+	bench := filepath.Join(root, "bench")
+	fmt.Fprintln(os.Stderr, "building both")
+	before, err := build(ctx, "ref", bench, tree, dir)
+	if err != nil {
+		return err
+	}
+	after, err := build(ctx, "this", bench, root, dir)
+	if err != nil {
+		return err
+	}
+	b := &scenario.Bench{Dir: dir, CPUs: o.cpus, Users: filepath.Join(dir, "users.json")}
+	p, err := b.Start(ctx, &after.product)
+	if err != nil {
+		return err
+	}
+	err = peers.Fixture(ctx, p.Addr, b.Users)
+	if stopped := p.Stop(); err == nil {
+		err = stopped
+	}
+	if err != nil {
+		return err
+	}
+	outcomes := make([]outcome, len(questions()))
+	for pair := range o.pairs {
+		for i, q := range questions() {
+			outcomes[i].Scenario = q.Scenario
+			if err := outcomes[i].add(ctx, b, q, before, after, pair); err != nil {
+				return err
+			}
+		}
+		fmt.Fprintf(os.Stderr, "pair %d of %d\n", pair+1, o.pairs)
+	}
+	table(os.Stdout, o.ref, outcomes)
+	return nil
+}
+
+// add measures a pair. Which of the two comes first changes each time.
+func (out *outcome) add(ctx context.Context, b *scenario.Bench, q question, before, after *side, pair int) error {
+	order := []*side{before, after}
+	if pair%2 == 1 {
+		order = []*side{after, before}
+	}
+	micros := map[*side]float64{}
+	for _, s := range order {
+		samples, err := b.Measure(ctx, &q.Scenario, q.Conns[0], q.of(s))
+		if err != nil {
+			return err
+		}
+		if samples[0].Errors != nil {
+			return fmt.Errorf("%s, %s: errors: %+v", q.Name, s.name, *samples[0].Errors)
+		}
+		micros[s] = samples[0].Micros()
+	}
+	out.before = append(out.before, micros[before])
+	out.after = append(out.after, micros[after])
+	return nil
+}
+
+// outcome is what the pairs of a scenario showed, in microseconds a request.
+type outcome struct {
+	scenario.Scenario
+	before, after []float64
+}
+
+// ratios returns those within each pair.
+func (out *outcome) ratios() []float64 {
+	r := make([]float64, len(out.before))
+	for i := range r {
+		r[i] = out.after[i] / out.before[i]
+	}
+	return r
+}
+
+// medians returns those of both sides.
+func (out *outcome) medians() (before, after float64) {
+	return record.SpreadOf(out.before).Median, record.SpreadOf(out.after).Median
+}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"golang.org/x/perf/benchmath"
+)
+
+const (
+	// fewest pairs from which an interval with the confidence follows at all.
+	fewest     = 6
+	confidence = 0.95
+)
+
+// interval returns the median of ratios, and where the true one lies.
+func interval(ratios []float64) (median, low, high float64) {
+	s := benchmath.AssumeNothing.Summary(benchmath.NewSample(ratios, &benchmath.DefaultThresholds), confidence)
+	return s.Center, s.Lo, s.Hi
+}
+
+// verdict puts an interval into words.
+func verdict(median, low, high float64) string {
+	switch {
+	case high < 1:
+		return fmt.Sprintf("faster by %.1f %%", 100*(1-median))
+	case low > 1:
+		return fmt.Sprintf("SLOWER by %.1f %%", 100*(median-1))
+	default:
+		return "no difference shown"
+	}
+}
+
+// table prints what all pairs showed.
+func table(w io.Writer, ref string, outcomes []outcome) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(t, "CPU per request\t%s\tthis tree\tratio\t95 %% interval\t\n", ref)
+	for i := range outcomes {
+		out := &outcomes[i]
+		before, after := out.medians()
+		median, low, high := interval(out.ratios())
+		fmt.Fprintf(t, "%s, %d connections\t%.2f µs\t%.2f µs\t%.3f\t%.3f to %.3f\t  %s\n",
+			out.Name, out.Conns[0], before, after, median, low, high, verdict(median, low, high))
+	}
+	_ = t.Flush() // nobody waits for it
+}

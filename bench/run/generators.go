@@ -1,0 +1,202 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"pinion/bench/generator/openloop"
+	"pinion/bench/measure"
+	"pinion/bench/record"
+	"pinion/bench/scenario"
+)
+
+const (
+	wanted  = 80_000 // requests a second of the open-loop generator, from one CPU
+	agree   = 0.15   // what the two generators may differ by
+	repeats = 3      // of each check, of which the median counts
+)
+
+// subject returns a peer by its name, if it is there.
+func (l *lab) subject(name string) (*scenario.Subject, bool) {
+	i := slices.IndexFunc(l.subjects, func(s scenario.Subject) bool { return s.Peer.Name == name })
+	if i < 0 {
+		return nil, false
+	}
+	return &l.subjects[i], true
+}
+
+// with starts a peer, and has f measure it.
+func (l *lab) with(ctx context.Context, name string, f func(p *measure.Process) error) error {
+	s, ok := l.subject(name)
+	if !ok {
+		return fmt.Errorf("%s is not among the servers", name)
+	}
+	p, err := l.Start(ctx, s)
+	if err != nil {
+		return err
+	}
+	err = f(p)
+	if stopped := p.Stop(); err == nil {
+		err = stopped
+	}
+	return err
+}
+
+// open reports whether the run has a scenario with the open-loop generator.
+func (l *lab) open() bool {
+	return slices.ContainsFunc(l.groups, func(g *group) bool { return g.Kind == scenario.Open })
+}
+
+// calibrate measures what fasthttp answers at most, and sees both generators agree on it.
+func (l *lab) calibrate(ctx context.Context) error {
+	if !l.open() {
+		return nil
+	}
+	const conns = 64
+	var wrk, own struct{ rate, p50 []float64 }
+	err := l.with(ctx, "fasthttp", func(p *measure.Process) error {
+		url := "http://" + p.Addr + "/api/ping"
+		for range repeats {
+			w := measure.Wrk{CPUs: l.CPUs.Load, Conns: conns, Seconds: 1, URL: url}
+			loaded, err := w.Run(ctx, l.Dir)
+			if err != nil {
+				return err
+			}
+			wrk.rate = append(wrk.rate, float64(loaded.Requests)/loaded.Seconds)
+			wrk.p50 = append(wrk.p50, loaded.Latency.P50)
+			r, err := l.Generate(ctx, p, "-conns", fmt.Sprint(conns), "-rate", "0", "-duration", "1s", url)
+			if err != nil {
+				return err
+			}
+			own.rate = append(own.rate, float64(r.Requests)/r.Seconds)
+			own.p50 = append(own.p50, r.Latency.P50)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	l.Limit = record.SpreadOf(wrk.rate).Median
+	l.compare("Requests a second of fasthttp in a closed loop, by the open-loop generator and by wrk", "%.0f", own.rate, wrk.rate)
+	l.compare("Median latency in µs, the same", "%.0f", own.p50, wrk.p50)
+	return nil
+}
+
+// compare notes whether the generators agree on a figure.
+func (l *lab) compare(name, format string, own, wrk []float64) {
+	got, want := record.SpreadOf(own).Median, record.SpreadOf(wrk).Median
+	l.note(record.Generator{
+		Name: name, OK: math.Abs(got/want-1) <= agree, Expected: want, Measured: got,
+		Want: fmt.Sprintf(format+" ± %.0f %%", want, 100*agree), Got: fmt.Sprintf(format, got),
+	})
+}
+
+func (l *lab) note(g record.Generator) {
+	l.run.Generator = append(l.run.Generator, g)
+	verdict := "as it should"
+	if !g.OK {
+		verdict = "NOT as it should"
+	}
+	l.log.say("generator, %s: %s, want %s: %s", g.Name, g.Got, g.Want, verdict)
+}
+
+// generators checks how much the open-loop generator can send, and that it sees a stall.
+func (l *lab) generators(ctx context.Context) error {
+	if !l.open() {
+		return nil
+	}
+	if _, ok := l.subject("floor"); ok {
+		if err := l.fast(ctx); err != nil {
+			return err
+		}
+	}
+	return l.stalled(ctx)
+}
+
+// fast has the generator send as much as it can to the server that costs least.
+func (l *lab) fast(ctx context.Context) error {
+	var most []float64
+	var steady *openloop.Result
+	err := l.with(ctx, "floor", func(p *measure.Process) (err error) {
+		url := "http://" + p.Addr + "/api/ping"
+		for range repeats {
+			r, err := l.Generate(ctx, p, "-conns", "256", "-rate", "0", "-duration", "1s", url)
+			if err != nil {
+				return err
+			}
+			most = append(most, float64(r.Requests)/r.Seconds)
+		}
+		steady, err = l.Generate(ctx, p, "-conns", "256", "-rate", fmt.Sprint(wanted), "-duration", "1s", url)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	rate := record.SpreadOf(most)
+	l.note(record.Generator{
+		Name: "Requests a second from one CPU, as many as it can, to the floor", OK: rate.Median >= wanted,
+		Expected: wanted, Measured: rate.Median, Want: fmt.Sprintf("≥ %d", wanted), Got: rate.Text("%.0f"),
+	})
+	got := fmt.Sprintf("%.0f requests a second, own lag p99 %.0f µs", steady.Achieved, steady.OwnLag.P99)
+	if !steady.KeptUp {
+		got += ": " + steady.Reason
+	}
+	l.note(record.Generator{
+		Name: fmt.Sprintf("At a constant %d requests a second to the floor, it keeps up", wanted), OK: steady.KeptUp,
+		Expected: wanted, Measured: steady.Achieved, Want: "it does, or says that it does not", Got: got,
+	})
+	return nil
+}
+
+// stalled has a server stop for a known time, which must show.
+func (l *lab) stalled(ctx context.Context) error {
+	binary := filepath.Join(l.Dir, "stall")
+	cmd := exec.CommandContext(ctx, "go", "build", "-C", filepath.Join(l.root, "bench"), "-o", binary, "./stall")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build the server that stalls: %w: %s", err, out)
+	}
+	addr, err := measure.FreeAddr()
+	if err != nil {
+		return err
+	}
+	theory := openloop.Stall{Rate: 2000, Stop: 100 * time.Millisecond, Every: time.Second, Duration: 3 * time.Second}
+	p, err := measure.Start(ctx, measure.Config{
+		Name: "the server that stalls", Addr: addr, CPUs: l.CPUs.Server, Log: filepath.Join(l.Dir, "stall.log"),
+		Command: []string{binary, "-addr", addr, "-stop", theory.Stop.String(), "-every", theory.Every.String()},
+	})
+	if err != nil {
+		return err
+	}
+	r, err := l.Generate(ctx, p, "-conns", "256", "-rate", fmt.Sprint(theory.Rate), "-duration", theory.Duration.String(), "http://"+addr+"/api/ping")
+	var wrk *measure.Loaded
+	if err == nil {
+		w := measure.Wrk{CPUs: l.CPUs.Load, Conns: 16, Seconds: int(theory.Duration.Seconds()), URL: "http://" + addr + "/api/ping"}
+		wrk, err = w.Run(ctx, l.Dir)
+	}
+	if stopped := p.Stop(); err == nil {
+		err = stopped
+	}
+	if err != nil {
+		return err
+	}
+	for _, q := range []struct {
+		part float64
+		got  float64
+	}{{0.99, r.Latency.P99}, {0.999, r.Latency.P999}} {
+		want := float64(theory.Quantile(q.part).Microseconds()) / 1000
+		got := q.got / 1000
+		percent := strings.TrimRight(strings.TrimRight(fmt.Sprintf("%.1f", 100*q.part), "0"), ".")
+		l.note(record.Generator{
+			Name:     fmt.Sprintf("A server that stops for %v each second: p%s", theory.Stop, percent),
+			Expected: want, Measured: got, OK: math.Abs(got-want) <= 0.1*want,
+			Want: fmt.Sprintf("%.1f ms ± 10 %%", want), Got: fmt.Sprintf("%.1f ms (wrk, in a closed loop: p99 %.1f ms)", got, wrk.Latency.P99/1000),
+		})
+	}
+	return nil
+}
