@@ -1,0 +1,108 @@
+package openloop
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"pinion/bench/record"
+)
+
+// Result is what came of a run.
+type Result struct {
+	URL      string  `json:"url"`
+	Conns    int     `json:"conns"`
+	Shape    Shape   `json:"shape"`
+	Seed     uint64  `json:"seed"`
+	Rate     float64 `json:"rate"`     // that was due, in the mean over pauses, too; 0: closed loop
+	Achieved float64 `json:"achieved"` // requests a second
+	Due      int64   `json:"due"`      // in a closed loop, what was sent
+	Requests int64   `json:"requests"` // answered, with whatever status
+	// Seconds are from the start until the last answer was read or given up, and at
+	// least the Duration.
+	Seconds float64        `json:"seconds"`
+	Latency record.Latency `json:"latency"` // of all that were due
+	Errors  record.Errors  `json:"errors"`
+	OwnLag  Lag            `json:"own_lag"`
+	KeptUp  bool           `json:"kept_up"`
+	Reason  string         `json:"reason"` // why it did not
+	// Busy is the part of the time for which the loops were not waiting. CPU, in seconds,
+	// is what they used: more than that, since a loop that waits for something near does
+	// so awake.
+	Busy float64 `json:"busy"`
+	CPU  float64 `json:"cpu"`
+	// ServerCPU is in seconds, of the process asked for and its descendants.
+	ServerCPU *float64 `json:"server_cpu,omitempty"`
+	Beside    *Beside  `json:"beside,omitempty"`
+
+	// Histogram has the latencies in nanoseconds, and LagHistogram the own lag.
+	Histogram    *hdrhistogram.Histogram `json:"-"`
+	LagHistogram *hdrhistogram.Histogram `json:"-"`
+}
+
+// Lag is how late the generator sent what was due and had a free connection, in
+// microseconds.
+type Lag struct {
+	P99 float64 `json:"p99"`
+	Max float64 `json:"max"`
+}
+
+// Beside is what came of the closed loop beside.
+type Beside struct {
+	Requests int64          `json:"requests"`
+	Seconds  float64        `json:"seconds"`
+	Errors   record.Errors  `json:"errors"`
+	Latency  record.Latency `json:"latency"`
+}
+
+// tally counts what happens to the requests of one kind.
+type tally struct {
+	due, sent, answered int64
+	// unsent were given up although a connection was free. starved were sent more than
+	// patience late because none was.
+	unsent, starved int64
+	errors          record.Errors
+	latency, lag    *hdrhistogram.Histogram
+}
+
+func newTally() tally { return tally{latency: newHistogram(), lag: newHistogram()} }
+
+func (t *tally) merge(o *tally) {
+	t.due += o.due
+	t.sent += o.sent
+	t.answered += o.answered
+	t.unsent += o.unsent
+	t.starved += o.starved
+	t.errors.Status += o.errors.Status
+	t.errors.Connect += o.errors.Connect
+	t.errors.Read += o.errors.Read
+	t.errors.Write += o.errors.Write
+	t.errors.Timeout += o.errors.Timeout
+	t.latency.Merge(o.latency)
+	t.lag.Merge(o.lag)
+}
+
+// What a generator that keeps up does not exceed.
+const (
+	patience = time.Millisecond // own lag, p99
+	tooBusy  = 0.98
+	tooMany  = 0.01 // starved, of all that were due
+)
+
+// verdict says whether the generator did what it was asked for.
+func (t *tally) verdict(busy float64) (keptUp bool, reason string) {
+	p99 := time.Duration(t.lag.ValueAtPercentile(99))
+	switch {
+	case p99 > patience:
+		return false, fmt.Sprintf("the p99 of its own lag is %v, above %v", p99.Round(time.Microsecond), patience)
+	case t.unsent > 0:
+		return false, fmt.Sprintf("%d of %d requests were due and not sent although connections were free", t.unsent, t.due)
+	case busy > tooBusy && float64(t.starved) > tooMany*float64(t.due):
+		// A connection is free when its answer has been read. Of a loop without a moment
+		// to spare nobody can say whether that waited for the server or for the loop.
+		return false, fmt.Sprintf("it was busy %.0f %% of the time while %d of %d requests waited for a connection: it may be the limit, not the server",
+			busy*100, t.starved, t.due)
+	}
+	return true, ""
+}
