@@ -18,11 +18,15 @@ type question struct {
 }
 
 // questions returns what is compared.
-func questions() []question {
+func questions(batch string) ([]question, error) {
 	product := func(s *side) *scenario.Subject { return &s.product }
 	engine := func(s *side) *scenario.Subject { return &s.engine }
 	var all []question
-	for _, s := range scenario.All() {
+	scenarios, err := scenario.All(batch)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range scenarios {
 		if !s.Quick {
 			continue // has other numbers of connections, or is not asked here
 		}
@@ -33,7 +37,7 @@ func questions() []question {
 			all = append(all, question{s, engine})
 		}
 	}
-	return all
+	return all, nil
 }
 
 func run(ctx context.Context, o options) error {
@@ -67,16 +71,22 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	err = peers.Fixture(ctx, p.Addr, b.Users)
+	if err = peers.Fixture(ctx, p.Addr, b.Users); err == nil {
+		b.Batch, err = scenario.Batch(b.Users)
+	}
 	if stopped := p.Stop(); err == nil {
 		err = stopped
 	}
 	if err != nil {
 		return err
 	}
-	outcomes := make([]outcome, len(questions()))
+	asked, err := questions(b.Batch)
+	if err != nil {
+		return err
+	}
+	outcomes := make([]outcome, len(asked))
 	for pair := range o.pairs {
-		for i, q := range questions() {
+		for i, q := range asked {
 			outcomes[i].Scenario = q.Scenario
 			if err := outcomes[i].add(ctx, b, q, before, after, pair); err != nil {
 				return err

@@ -1,23 +1,55 @@
-// The floor: the least an HTTP server on epoll can do. One thread, edge
-// triggered, a canned answer for each complete head, no parsing. It exists to
-// be compared with, and must never face a network.
+// The floor: the least an HTTP server on epoll can do. One thread, edge triggered, one
+// answer for each complete head, no parsing: a head that arrives in two pieces is lost. It
+// exists to be compared with, and must never face a network.
 //
-//   gcc -O2 -o floor floor.c && ./floor PORT FILE-WITH-THE-ANSWER
+//   gcc -O2 -o floor floor.c && ./floor PORT [close]
+//
+// The answer has the size of that of pinion's engine. With close it looks for
+// "Connection: close" in the heads of each read and then closes; without it, and without
+// the price of looking, it never does.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { MAX_EVENTS = 256, IN = 64 << 10, OUT = 256 << 10 };
+enum { MAX_EVENTS = 256, IN = 64 << 10, OUT = 256 << 10, DATE = 29 };
 
-static char in[IN], out[OUT], answer[4096];
-static size_t answer_len;
+#define BEFORE "HTTP/1.1 200 OK\r\nServer: pinion\r\nDate: "
+#define AFTER "\r\nContent-Type: application/json\r\nContent-Length: 15\r\n\r\n{\"status\":\"ok\"}"
+#define LAST "\r\nConnection: close\r\n"
+
+static char in[IN], out[OUT];
+static char answer[sizeof BEFORE + DATE + sizeof AFTER];
+static const size_t answer_len = sizeof BEFORE - 1 + DATE + sizeof AFTER - 1;
+static int closes;
+
+static void quit(int sig) {
+	(void)sig;
+	_exit(0);
+}
+
+// renew writes the answer anew when a second has passed. The coarse clock costs no system
+// call and is at most a tick behind.
+static void renew(void) {
+	static time_t written;
+	struct timespec now;
+	struct tm tm;
+	char date[DATE + 1];
+	clock_gettime(CLOCK_REALTIME_COARSE, &now);
+	if (now.tv_sec == written)
+		return;
+	written = now.tv_sec;
+	strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S GMT", gmtime_r(&written, &tm));
+	snprintf(answer, sizeof answer, BEFORE "%s" AFTER, date);
+}
 
 static void serve(int fd) {
 	for (;;) {
@@ -39,17 +71,20 @@ static void serve(int fd) {
 			close(fd);
 			return;
 		}
+		if (closes && memmem(in, (size_t)n, LAST, sizeof LAST - 1)) {
+			close(fd);
+			return;
+		}
 		if ((size_t)n < sizeof in)
 			return;
 	}
 }
 
 int main(int argc, char **argv) {
-	if (argc != 3)
-		return fprintf(stderr, "usage: floor PORT FILE\n"), 2;
-	FILE *f = fopen(argv[2], "r");
-	if (!f || !(answer_len = fread(answer, 1, sizeof answer, f)))
-		return perror(argv[2]), 1;
+	closes = argc == 3 && !strcmp(argv[2], "close");
+	if (argc != 2 && !closes)
+		return fprintf(stderr, "usage: floor PORT [close]\n"), 2;
+	signal(SIGTERM, quit);
 	int one = 1, ln = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
 	struct sockaddr_in sa = {.sin_family = AF_INET,
 				 .sin_port = htons((unsigned short)atoi(argv[1])),
@@ -63,6 +98,7 @@ int main(int argc, char **argv) {
 	epoll_ctl(ep, EPOLL_CTL_ADD, ln, &ev);
 	for (;;) {
 		int n = epoll_wait(ep, evs, MAX_EVENTS, -1);
+		renew();
 		for (int i = 0; i < n; i++) {
 			if (evs[i].data.fd != ln) {
 				serve(evs[i].data.fd);

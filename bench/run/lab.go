@@ -39,6 +39,10 @@ type group struct {
 }
 
 func run(ctx context.Context, o options) error {
+	l := &lab{options: o, start: time.Now(), log: progress{out: os.Stderr}}
+	if err := l.names(); err != nil {
+		return err
+	}
 	dir, err := os.MkdirTemp("", "pinion-bench-")
 	if err != nil {
 		return err
@@ -48,18 +52,15 @@ func run(ctx context.Context, o options) error {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		return err
 	}
-	l := &lab{
-		options: o, start: time.Now(), log: progress{out: os.Stderr},
-		Bench: scenario.Bench{Dir: dir, CPUs: o.cpus, Users: filepath.Join(dir, "users.json")},
-		run: &record.Run{
-			Started: time.Now().UTC().Truncate(time.Second), Command: "make bench-peers", Quick: o.quick,
-			Host: measure.Describe(ctx, o.cpus), Revision: revision(ctx, o.root),
-		},
+	l.Bench = scenario.Bench{Dir: dir, CPUs: o.cpus, Users: filepath.Join(dir, "users.json")}
+	l.run = &record.Run{
+		Started: time.Now().UTC().Truncate(time.Second), Command: "make bench-peers", Quick: o.quick,
+		Host: measure.Describe(ctx, o.cpus), Revision: revision(ctx, o.root),
 	}
 	if o.quick {
 		l.run.Command = "make bench-quick"
 	}
-	for _, step := range []func(context.Context) error{l.build, l.prove, l.plan, l.calibrate, l.generators, l.base, l.more} {
+	for _, step := range []func(context.Context) error{l.build, l.prove, l.plan, l.calibrate, l.generators, l.base, l.more} { // in this order
 		if err = step(ctx); err != nil {
 			break
 		}
@@ -71,11 +72,13 @@ func run(ctx context.Context, o options) error {
 		l.run.Method = append(l.run.Method, fmt.Sprintf("The run did not get to its end: %v.", err))
 	}
 	l.run.Ended = time.Now().UTC().Truncate(time.Second)
-	if written := l.run.Write(o.out); written != nil {
-		return written
+	if o.out != "" {
+		if written := l.run.Write(o.out); written != nil {
+			return written
+		}
 	}
 	page.Summary(os.Stdout, l.run)
-	l.log.say("%s: %d measurements in %v", o.out, len(l.run.Samples), time.Since(l.start).Round(time.Second))
+	l.log.say("%d measurements in %v", len(l.run.Samples), time.Since(l.start).Round(time.Second))
 	return err
 }
 
@@ -87,17 +90,33 @@ func revision(ctx context.Context, root string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// build compiles everything that is measured, and what measures.
-func (l *lab) build(ctx context.Context) error {
-	l.log.say("building servers")
-	all := peers.All()
+// names checks those that the flags give.
+func (l *lab) names() error {
 	for _, name := range l.peers {
-		if !slices.ContainsFunc(all, func(p peers.Peer) bool { return p.Name == name }) {
+		if !slices.ContainsFunc(peers.All(), func(p peers.Peer) bool { return p.Name == name }) {
 			return fmt.Errorf("-peers: there is no %q", name)
 		}
 	}
-	// The product is always there: the users that all answer are its own.
-	all = slices.DeleteFunc(all, func(p peers.Peer) bool { return p.Name != "pinion" && !l.wanted(p) })
+	all, err := scenario.All("")
+	if err != nil {
+		return err
+	}
+	for _, name := range l.scenarios {
+		if !slices.ContainsFunc(all, func(s scenario.Scenario) bool { return s.Name == name }) {
+			return fmt.Errorf("-scenarios: there is no %q", name)
+		}
+	}
+	return nil
+}
+
+// build compiles everything that is measured, and what measures.
+func (l *lab) build(ctx context.Context) error {
+	l.log.say("building servers")
+	// The product is always there, since the users that all answer are its own; and so is
+	// fasthttp, whose limit decides on rates.
+	all := slices.DeleteFunc(peers.All(), func(p peers.Peer) bool {
+		return p.Name != "pinion" && p.Name != "fasthttp" && !l.wanted(p)
+	})
 	binaries, err := peers.Build(ctx, l.root, l.Dir, all)
 	if err != nil {
 		return err
@@ -134,11 +153,13 @@ func (l *lab) prove(ctx context.Context) error {
 			return err
 		}
 		if s.Peer.Name == "pinion" {
-			err = peers.Fixture(ctx, p.Addr, l.Users)
+			if err = peers.Fixture(ctx, p.Addr, l.Users); err == nil {
+				l.Batch, err = scenario.Batch(l.Users)
+			}
 		}
 		var sizes map[string]int
 		if err == nil {
-			sizes, err = check.Check(ctx, p.Addr, &s.Peer, l.Users)
+			sizes, err = check.Check(ctx, p.Addr, &s.Peer, l.Users, uint64(l.start.UnixNano()))
 		}
 		if stopped := p.Stop(); err == nil {
 			err = stopped
@@ -154,11 +175,9 @@ func (l *lab) prove(ctx context.Context) error {
 
 // plan lists what is measured.
 func (l *lab) plan(context.Context) error {
-	all := scenario.All()
-	for _, name := range l.scenarios {
-		if !slices.ContainsFunc(all, func(s scenario.Scenario) bool { return s.Name == name }) {
-			return fmt.Errorf("-scenarios: there is no %q", name)
-		}
+	all, err := scenario.All(l.Batch)
+	if err != nil {
+		return err
 	}
 	wanted := slices.DeleteFunc(slices.Clone(l.subjects), func(s scenario.Subject) bool { return !l.wanted(s.Peer) })
 	for _, s := range all {

@@ -12,7 +12,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -57,7 +56,7 @@ func main() {
 func parse(args []string) (o options, err error) {
 	fs := flag.NewFlagSet("run", flag.ContinueOnError)
 	fs.StringVar(&o.root, "root", "..", "checkout of pinion")
-	fs.StringVar(&o.out, "out", "", "file for the raw data")
+	fs.StringVar(&o.out, "out", "", "file for the raw data; empty = none")
 	fs.IntVar(&o.rounds, "rounds", 5, "interleaved rounds, before those for what is unsteady")
 	fs.DurationVar(&o.budget, "budget", 18*time.Minute, "no round starts that would not end by then")
 	fs.BoolVar(&o.quick, "quick", false, "a part of the scenarios and servers, three rounds, under three minutes")
@@ -73,8 +72,6 @@ func parse(args []string) (o options, err error) {
 		return o, fmt.Errorf("unexpected argument %q", fs.Arg(0))
 	case o.rounds < 1:
 		return o, fmt.Errorf("-rounds %d: want at least 1", o.rounds)
-	case o.out == "":
-		return o, errors.New("-out: want a file for the raw data")
 	}
 	if o.quick {
 		o.rounds, o.budget = min(o.rounds, 3), min(o.budget, 150*time.Second)

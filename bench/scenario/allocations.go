@@ -17,13 +17,14 @@ import (
 const counted = 20_000
 
 // inline are the requests that the loops answer themselves.
-func inline() map[string][]byte {
-	_, ids, _ := strings.Cut(Batch(), "=")
+func (b *Bench) inline() map[string][]byte {
+	_, ids, _ := strings.Cut(b.Batch, "=")
+	one, _, _ := strings.Cut(ids, ",")
 	return map[string][]byte{
 		"GET /api/ping":          measure.Request("GET", ping, ""),
 		"GET /health":            measure.Request("GET", "/health", ""),
-		"GET /api/users/{id}":    measure.Request("GET", "/api/users/1", ""),
-		"GET /api/users?ids=":    measure.Request("GET", Batch(), ""),
+		"GET /api/users/{id}":    measure.Request("GET", "/api/users/"+one, ""),
+		"GET /api/users?ids=":    measure.Request("GET", b.Batch, ""),
 		"POST /api/users/lookup": measure.Request("POST", "/api/users/lookup", `{"ids":[`+ids+`]}`),
 	}
 }
@@ -36,7 +37,7 @@ func (b *Bench) allocations(ctx context.Context, conns int, p *measure.Process) 
 	}
 	defer c.Close()
 	var samples []record.Sample
-	requests := inline()
+	requests := b.inline()
 	routes := make([]string, 0, len(requests))
 	for route := range requests {
 		routes = append(routes, route)

@@ -25,6 +25,7 @@ type Bench struct {
 	CPUs      measure.CPUs // those of a peer with a Span come from all of them
 	Generator string       // path of the open-loop generator
 	Users     string       // path of the fixture
+	Batch     string       // target of a request for 20 users of the fixture
 	// Limit is what fasthttp answers at most, in requests a second; for Scenario.Share.
 	Limit float64
 }
@@ -48,6 +49,11 @@ func (s *Subject) name() string {
 
 // Start starts a subject on its CPUs.
 func (b *Bench) Start(ctx context.Context, s *Subject) (*measure.Process, error) {
+	return b.start(ctx, s, false)
+}
+
+// start starts a subject, which has to close connections when it is asked to.
+func (b *Bench) start(ctx context.Context, s *Subject, closes bool) (*measure.Process, error) {
 	addr, err := measure.FreeAddr()
 	if err != nil {
 		return nil, err
@@ -67,7 +73,7 @@ func (b *Bench) Start(ctx context.Context, s *Subject) (*measure.Process, error)
 	if err := os.Mkdir(dir, 0o755); err != nil { // nginx's workers are not root
 		return nil, err
 	}
-	command, err := s.Command(s.Binary, peers.Options{Addr: addr, Admin: admin, Workers: cpus.Len(), Users: b.Users, Dir: dir})
+	command, err := s.Command(s.Binary, peers.Options{Addr: addr, Admin: admin, Workers: cpus.Len(), Users: b.Users, Dir: dir, Close: closes})
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +90,7 @@ func (b *Bench) Start(ctx context.Context, s *Subject) (*measure.Process, error)
 // Measure starts a subject, measures it under the scenario, and ends it. Allocations are
 // a sample for each route; everything else is one sample.
 func (b *Bench) Measure(ctx context.Context, sc *Scenario, conns int, s *Subject) (samples []record.Sample, err error) {
-	p, err := b.Start(ctx, s)
+	p, err := b.start(ctx, s, sc.PerConnection > 0)
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +205,7 @@ func (sc *Scenario) Subjects(all []Subject) []Subject {
 	return of
 }
 
-// limit returns how long a measurement of the scenario may take.
+// duration returns how long a measurement of the open loop takes.
 func (sc *Scenario) duration() time.Duration {
 	if sc.Duration > 0 {
 		return sc.Duration

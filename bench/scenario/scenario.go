@@ -1,8 +1,7 @@
 package scenario
 
 import (
-	"strconv"
-	"strings"
+	"fmt"
 	"time"
 
 	"pinion/bench/peers/work"
@@ -50,13 +49,23 @@ type Scenario struct {
 	Span map[string]int
 }
 
-// Batch is the target of a request for 20 users.
-func Batch() string {
-	ids := make([]string, 20)
-	for i := range ids {
-		ids[i] = strconv.Itoa(1 + i*7)
+// Batch returns the target of a request for 20 users of a fixture.
+func Batch(users string) (string, error) {
+	store, err := work.Load(users)
+	if err != nil {
+		return "", err
 	}
-	return "/api/users?ids=" + strings.Join(ids, ",")
+	const n = 20
+	known := store.Users()
+	if len(known) < n {
+		return "", fmt.Errorf("%s: %d users, want at least %d", users, len(known), n)
+	}
+	ids := make([]int64, n)
+	for i := range ids {
+		ids[i] = known[i*len(known)/n].ID // from all over it
+	}
+	e, err := work.NewUsers(store, ids)
+	return e.Target, err
 }
 
 const (
@@ -64,8 +73,13 @@ const (
 	sleep = "/sleep"
 )
 
-// All returns the scenarios, in the order of the report.
-func All() []Scenario {
+// All returns the scenarios, in the order of the report. batch is the target of a request
+// for 20 users.
+func All(batch string) ([]Scenario, error) {
+	post, err := work.NewPost(17)
+	if err != nil {
+		return nil, err
+	}
 	one := func(name, title, about string, conns ...int) record.Scenario {
 		return record.Scenario{Name: name, Title: title, About: about, Conns: conns}
 	}
@@ -88,11 +102,11 @@ func All() []Scenario {
 		},
 		{
 			Scenario: one("users", "20 users from a cache", "`GET /api/users?ids=…` with 20 ids, all in memory: finished fragments in `pinion` and `engine`, decoded structs that are encoded for each request in the others.", 64),
-			Target:   Batch(), Quick: true,
+			Target:   batch, Quick: true,
 		},
 		{
 			Scenario: one("post", "POST of 200 bytes", "`POST /json` with a body of 200 bytes, which is decoded into a struct; the answer is computed from it.", 64),
-			Method:   "POST", Target: "/json", Body: work.Body(),
+			Method:   post.Method, Target: post.Target, Body: string(post.Body),
 		},
 		{
 			Scenario: one("pipeline", "16 requests in one write", "Pings, 16 at a time on each connection.", 64),
@@ -143,5 +157,5 @@ func All() []Scenario {
 			Scenario: one("allocations", "Allocations", "Objects allocated by the whole process, by its own count, for each request on routes that are answered inline.", 8),
 			Kind:     Allocations, Target: ping, Peers: []string{"pinion"},
 		},
-	}
+	}, nil
 }
