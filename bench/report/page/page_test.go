@@ -178,8 +178,8 @@ func TestQuickRun(t *testing.T) {
 	top, _, _ := strings.Cut(page, "##")
 	wants(t, top, "**A quick run.** 1 round", "not to be quoted", "No figure was taken three times", "| **engine** | – | 7.00 | – | 0.70 |")
 	wants(t, page, "Scenario `json`: not measured in this run.", "not measured: this run has no scenario `pipeline`",
-		"| engine / floor | ≤ 1.12 | ≤ 1.05 | – | not measured: `floor` has no sample of `ping` |", "Not checked in this run.",
-		"| engine / fasthttp | ≤ 0.87 | ≤ 0.75 | 0.700 | goal met |", "not measured: `engine` has no sample with 256 connections")
+		"| engine ÷ floor | ≤ 1.12 | ≤ 1.05 | – | not measured: `floor` has no sample of `ping` |", "Not checked in this run.",
+		"| engine ÷ fasthttp | ≤ 0.87 | ≤ 0.75 | 0.700 | goal met |", "not measured: `engine` has no sample with 256 connections")
 	lacks(t, page, "† |", "1 rounds")
 }
 
@@ -198,7 +198,7 @@ func TestNothingAnswered(t *testing.T) {
 	costing(run, "ping", 64, "fasthttp", 10)
 	run.Samples = append(run.Samples, record.Sample{Scenario: "ping", Conns: 64, Peer: "engine", Seconds: 10, ServerCPU: 3, Errors: &record.Errors{Connect: 5}})
 	page := text(t, run)
-	wants(t, page, "| engine / fasthttp | ≤ 0.87 | ≤ 0.75 | – | not measured: no round has a figure of `engine` and of `fasthttp` |", "**5** (5 connect)")
+	wants(t, page, "| engine ÷ fasthttp | ≤ 0.87 | ≤ 0.75 | – | not measured: no round has a figure of `engine` and of `fasthttp` |", "**5** (5 connect)")
 	lacks(t, page, "goal met |")
 	if order := newReport(run, "").order; order[0] != "fasthttp" {
 		t.Errorf("order %v", order)

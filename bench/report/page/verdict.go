@@ -157,7 +157,7 @@ func (r *report) worst(key record.Key, f figure) (record.Spread, string) {
 
 // verdicts is the table of all bars, and a sentence that counts them.
 func (r *report) verdicts(b *strings.Builder) {
-	t := newTable(">#", "what", ">connections", "of / to", ">bar", ">goal", ">measured", "verdict")
+	t := newTable(">#", "what", ">connections", "of", ">bar", ">goal", ">measured", "verdict")
 	rows := map[int][]verdict{}
 	for _, one := range bars() {
 		for _, j := range r.judge(one) {
@@ -171,10 +171,10 @@ func (r *report) verdicts(b *strings.Builder) {
 	}
 	tally(b, rows)
 	t.write(b)
-	b.WriteString("Where two peers stand beside each other, the figure is the ratio of the first to the second: the median of the ratios of each round, and in brackets " +
+	b.WriteString("Where one peer is divided by another, the figure is a ratio: the median of the ratios of each round, and in brackets " +
 		"the least and the greatest. Verdicts are by the exact median, not by the one rounded for print." +
 		" `engine` answers with the same handlers as `fasthttp`; `pinion` is the product, with all its middleware and metrics." +
-		" The best of the rest is the Go server that spends the least apart from fasthttp and gnet.")
+		" Best other is the Go server that spends the least apart from fasthttp and gnet.")
 	fmt.Fprintf(b, " Fewer than one object in %d requests count as none: what a process does beside its requests is counted too.\n\n", int(1/fewAllocations))
 }
 
@@ -210,15 +210,14 @@ func (j judged) conns() string {
 
 // about says of which peers the figure is.
 func (j judged) about() string {
+	const by = "\u00a0÷\u00a0" // some names have a stroke in them
 	switch {
 	case j.to == "":
 		return j.of
-	case j.to != bestOther:
-		return j.of + " / " + j.to
-	case j.other == "":
-		return j.of + " / " + bestOther
+	case j.to != bestOther || j.other == "":
+		return j.of + by + j.to
 	}
-	return j.of + " / " + j.other + ", " + bestOther
+	return j.of + by + j.other + ", " + bestOther
 }
 
 func (j judged) bound(limit float64) string {

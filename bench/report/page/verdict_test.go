@@ -86,9 +86,9 @@ func TestMissedStaysMissed(t *testing.T) {
 	costing(run, "ping", 256, "fasthttp", 10)
 	page := text(t, run)
 	wants(t, page, "**0 met** (0 of them with the goal), **1 missed**, 12 not measured. A bar counts as missed when any of its rows is missed; for 1 of those judged some rows were not measured.",
-		"| 2 | CPU time, `GET /api/ping` | 64 | engine / fasthttp | ≤ 0.87 | ≤ 0.75 | 0.900 | **missed** |",
-		"|  |  | 256 | engine / fasthttp | ≤ 0.87 | ≤ 0.75 | 0.700 | goal met |",
-		"| pinion / fasthttp | ≤ 0.87 | ≤ 0.75 | – | not measured: `pinion` has no sample of `ping` |")
+		"| 2 | CPU time, `GET /api/ping` | 64 | engine ÷ fasthttp | ≤ 0.87 | ≤ 0.75 | 0.900 | **missed** |",
+		"|  |  | 256 | engine ÷ fasthttp | ≤ 0.87 | ≤ 0.75 | 0.700 | goal met |",
+		"| pinion ÷ fasthttp | ≤ 0.87 | ≤ 0.75 | – | not measured: `pinion` has no sample of `ping` |")
 }
 
 func TestBestOfTheRest(t *testing.T) {
@@ -107,7 +107,7 @@ func TestBestOfTheRest(t *testing.T) {
 	if j.other != "hertz" || math.Abs(j.value.Median-0.6) > 1e-9 || j.verdict != goalMet {
 		t.Errorf("%+v", j)
 	}
-	wants(t, text(t, run), "| engine / hertz, the best of the rest |")
+	wants(t, text(t, run), "| engine ÷ hertz, best other |")
 
 	run.Peers[4].Language, run.Peers[3].Language = "C", ""
 	if j = find(t, run, 3, "engine", bestOther)[0]; j.reason != "no other Go server was measured" {
@@ -190,7 +190,7 @@ func TestLoops(t *testing.T) {
 	if j.verdict != missed || j.value.Median != 1.2 {
 		t.Errorf("%+v", j)
 	}
-	wants(t, text(t, run), "| engine 2 loops / engine 1 loop | ≤ 1.10 | ≤ 1.00 | 1.200 | **missed** |", "| × engine 1 loop |", "\n| **engine 2 loops** | 12.0 | 1.20 |")
+	wants(t, text(t, run), "| engine 2 loops ÷ engine 1 loop | ≤ 1.10 | ≤ 1.00 | 1.200 | **missed** |", "| × engine 1 loop |", "\n| **engine 2 loops** | 12.0 | 1.20 |")
 }
 
 func TestErrorsSpoilAVerdict(t *testing.T) {
@@ -198,7 +198,7 @@ func TestErrorsSpoilAVerdict(t *testing.T) {
 	costing(run, "json", 64, "engine", 4)
 	costing(run, "json", 64, "gin", 10)
 	run.Samples[1].Errors = &record.Errors{Status: 1}
-	wants(t, text(t, run), "| engine / gin | ≤ 0.50 | ≤ 0.40 | 0.400 | goal met, **with errors** |")
+	wants(t, text(t, run), "| engine ÷ gin | ≤ 0.50 | ≤ 0.40 | 0.400 | goal met, **with errors** |")
 }
 
 // Rounds in which one of the two failed are left out, the others count.
