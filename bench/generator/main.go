@@ -40,7 +40,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return 0
 	}
 	if err != nil {
-		fmt.Fprintln(stderr, "generator:", err)
+		fmt.Fprintf(stderr, "generator: %v\n", err)
 		return 2
 	}
 	// One for each loop, which does not give its own away, and one for the rest.
@@ -54,7 +54,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		}
 	}
 	if err != nil {
-		fmt.Fprintln(stderr, "generator:", err)
+		fmt.Fprintf(stderr, "generator: %v\n", err)
 		return 1
 	}
 	return 0
@@ -86,7 +86,7 @@ func parse(args []string, help io.Writer) (c openloop.Config, asJSON bool, err e
 	fs.BoolVar(&asJSON, "json", false, "print JSON")
 	if err = fs.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
-			fmt.Fprintln(help, "usage: generator [flags] http://host:port/path")
+			fmt.Fprint(help, "usage: generator [flags] http://host:port/path\n")
 			fs.SetOutput(help)
 			fs.PrintDefaults()
 		}

@@ -12,7 +12,9 @@ import (
 // text is a result as people read it.
 func text(r *openloop.Result) string {
 	var b strings.Builder
-	row := func(name, format string, args ...any) { fmt.Fprintf(&b, "%-9s "+format+"\n", append([]any{name}, args...)...) }
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%-9s "+format+"\n", append([]any{name}, args...)...)
+	}
 	load := "closed loop"
 	if r.Rate > 0 {
 		load = fmt.Sprintf("%s, %.0f/s asked", r.Shape, r.Rate)
@@ -32,7 +34,7 @@ func text(r *openloop.Result) string {
 		}
 		row("kept up", "%s", kept)
 	}
-	row("generator", "busy %.1f %% of the time, %.3f s of CPU", r.Busy*100, r.CPU)
+	row("generator", "busy %.1f %% of the time, preempted %.1f %%, %.3f s of CPU", r.Busy*100, r.Preempted*100, r.CPU)
 	if r.ServerCPU != nil {
 		row("server", "%.3f s of CPU", *r.ServerCPU)
 	}

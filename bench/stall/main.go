@@ -46,7 +46,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 	if s.Stop < 0 || s.Every <= s.Stop || s.Rate <= 0 || s.Duration <= 0 || fs.NArg() > 0 {
-		fmt.Fprintln(stderr, "stall: want no arguments, 0 <= -stop < -every, and -rate and -duration above 0")
+		fmt.Fprint(stderr, "stall: want no arguments, 0 <= -stop < -every, and -rate and -duration above 0\n")
 		return 2
 	}
 	var err error
@@ -56,7 +56,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		err = serve(*addr, s.Stop, s.Every)
 	}
 	if err != nil {
-		fmt.Fprintln(stderr, "stall:", err)
+		fmt.Fprintf(stderr, "stall: %v\n", err)
 		return 1
 	}
 	return 0

@@ -69,7 +69,7 @@ func (c *Config) Check() error {
 		{c.Duration <= 0, fmt.Sprintf("duration %v: want more than 0", c.Duration)},
 		{c.Timeout <= 0, fmt.Sprintf("timeout %v: want more than 0", c.Timeout)},
 		{c.Warmup < 0, fmt.Sprintf("warm-up of %d requests", c.Warmup)},
-		{c.PID < 0, fmt.Sprintf("process %d", c.PID)},
+		{c.PID < 0 || c.PID > 1<<22, fmt.Sprintf("process %d", c.PID)},
 		{c.Beside == "" && c.BesideConns != 0, fmt.Sprintf("%d connections beside, but no URL", c.BesideConns)},
 		{c.Beside != "" && c.BesideConns < c.Threads, fmt.Sprintf("%d connections beside for %d threads: want one each at least", c.BesideConns, c.Threads)},
 	} {

@@ -25,9 +25,7 @@ type conn struct {
 	reader reader
 	number int32 // in the loop
 	fd     int
-	// turn tells its sockets apart: a batch may still hold an event of the last one.
-	turn  int32
-	state state
+	state  state
 	// listed says that it is in the group's ring, perhaps in another state meanwhile.
 	listed bool
 	sent   int           // bytes of the request
@@ -119,7 +117,6 @@ func (l *loop) connect(c *conn, now time.Duration) error {
 		return fmt.Errorf("socket: %w", err)
 	}
 	c.fd = fd
-	c.turn++
 	c.state, c.at = connecting, now
 	c.reader.reset()
 	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil {
@@ -130,7 +127,7 @@ func (l *loop) connect(c *conn, now time.Duration) error {
 		return l.unconnected(c, err, now)
 	}
 	// Level triggered, each call would report again that the socket can be written.
-	ev := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLET, Fd: c.number, Pad: c.turn}
+	ev := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLET, Fd: c.number}
 	if err := unix.EpollCtl(l.epfd, unix.EPOLL_CTL_ADD, fd, &ev); err != nil {
 		return fmt.Errorf("epoll_ctl: %w", err)
 	}
@@ -168,7 +165,6 @@ func (l *loop) drop(c *conn, now time.Duration) {
 		_ = unix.Close(c.fd)
 		c.fd = -1
 	}
-	c.turn++
 	c.state, c.at = down, now
 }
 
@@ -239,7 +235,7 @@ func (l *loop) handle(c *conn, events uint32) error {
 		if c.sent < len(c.group.target.request) && events&unix.EPOLLOUT != 0 {
 			l.write(c, l.now())
 		}
-	case down:
+	case down: // lost since the batch of events was taken
 		return nil
 	}
 	if events&^unix.EPOLLOUT != 0 && c.state != down {

@@ -50,3 +50,18 @@ func processCPU(pid int) (time.Duration, error) {
 	}
 	return sum, nil
 }
+
+// runDelay returns for how long the thread has been ready to run and without a CPU, by
+// the scheduler's statistics (Documentation/scheduler/sched-stats.rst), or 0 where a
+// kernel keeps none.
+func runDelay() time.Duration {
+	text, err := os.ReadFile("/proc/thread-self/schedstat")
+	if err != nil {
+		return 0
+	}
+	var ran, delayed int64
+	if _, err := fmt.Sscan(string(text), &ran, &delayed); err != nil {
+		return 0
+	}
+	return time.Duration(delayed)
+}

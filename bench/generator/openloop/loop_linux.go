@@ -47,6 +47,7 @@ type loop struct {
 	sleepless bool          // the kernel lacks epoll_pwait2
 	sweep     time.Duration // when the next is
 	waited    time.Duration // for events, awake or not
+	preempted time.Duration // in the window, for a CPU
 	finish    time.Duration
 }
 
@@ -129,6 +130,7 @@ func (l *loop) warm() error {
 // measure is the window that counts: from start for the duration, and then until nothing
 // is out any more, or the timeout.
 func (l *loop) measure(start, duration time.Duration) error {
+	before := runDelay()
 	l.starting, l.waited = false, 0
 	l.main.recording = true
 	if l.beside != nil {
@@ -156,6 +158,7 @@ func (l *loop) measure(start, duration time.Duration) error {
 		err = nil
 	}
 	l.finish = l.now()
+	l.preempted = runDelay() - before
 	return err
 }
 
@@ -214,13 +217,7 @@ func (l *loop) dispatch() {
 		if c == nil {
 			return
 		}
-		// The connection was idle for longer than any other: if it was not yet when the
-		// request became due, none was.
-		t := &l.main.tally
-		add(t.lag, now-max(l.next, c.at))
-		if c.at > l.next+patience {
-			t.starved++
-		}
+		l.main.tally.sending(l.next, c.at, now)
 		due := l.next
 		l.advance()
 		l.send(c, due, now)
@@ -252,11 +249,7 @@ func (l *loop) until(done func() bool, deadline time.Duration) error {
 			return err
 		}
 		for _, ev := range l.events[:n] {
-			c := l.conns[ev.Fd]
-			if c.turn != ev.Pad {
-				continue
-			}
-			if err := l.handle(c, ev.Events); err != nil {
+			if err := l.handle(l.conns[ev.Fd], ev.Events); err != nil {
 				return err
 			}
 			l.dispatch()

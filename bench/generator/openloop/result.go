@@ -32,6 +32,9 @@ type Result struct {
 	// so awake.
 	Busy float64 `json:"busy"`
 	CPU  float64 `json:"cpu"`
+	// Preempted is the part of the time for which the loops were ready to run and others
+	// had their CPU. A hypervisor that takes the CPU away does not show in it.
+	Preempted float64 `json:"preempted"`
 	// ServerCPU is in seconds, of the process asked for and its descendants.
 	ServerCPU *float64 `json:"server_cpu,omitempty"`
 	Beside    *Beside  `json:"beside,omitempty"`
@@ -83,21 +86,41 @@ func (t *tally) merge(o *tally) {
 	t.lag.Merge(o.lag)
 }
 
+// sending counts how late a request goes out that was due, on the connection that has been
+// idle since free, longer than any other. If it was not idle yet when the request became
+// due, none was, and until then the wait was not the generator's fault.
+func (t *tally) sending(due, free, now time.Duration) {
+	add(t.lag, now-max(due, free))
+	if free > due+patience {
+		t.starved++
+	}
+}
+
+func (t *tally) ownLag() Lag {
+	if t.lag.TotalCount() == 0 {
+		return Lag{} // Max would be the upper end of the first bucket
+	}
+	return Lag{P99: float64(t.lag.ValueAtPercentile(99)) / 1e3, Max: float64(t.lag.Max()) / 1e3}
+}
+
 // What a generator that keeps up does not exceed.
 const (
 	patience = time.Millisecond // own lag, p99
 	tooBusy  = 0.98
 	tooMany  = 0.01 // starved, of all that were due
+	tooLong  = 0.01 // preempted; more, and the p99 may be that of the scheduler
 )
 
 // verdict says whether the generator did what it was asked for.
-func (t *tally) verdict(busy float64) (keptUp bool, reason string) {
+func (t *tally) verdict(busy, preempted float64) (keptUp bool, reason string) {
 	p99 := time.Duration(t.lag.ValueAtPercentile(99))
 	switch {
 	case p99 > patience:
 		return false, fmt.Sprintf("the p99 of its own lag is %v, above %v", p99.Round(time.Microsecond), patience)
 	case t.unsent > 0:
 		return false, fmt.Sprintf("%d of %d requests were due and not sent although connections were free", t.unsent, t.due)
+	case preempted > tooLong:
+		return false, fmt.Sprintf("others had its CPU for %.1f %% of the time", preempted*100)
 	case busy > tooBusy && float64(t.starved) > tooMany*float64(t.due):
 		// A connection is free when its answer has been read. Of a loop without a moment
 		// to spare nobody can say whether that waited for the server or for the loop.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
 )
 
 // Run connects, warms up and measures. It returns an error, and no result, if the server
@@ -134,7 +133,7 @@ func (r *run) result() (*Result, error) {
 // sum adds up what the loops counted.
 func (r *run) sum() *Result {
 	main, beside := newTally(), newTally()
-	var finish, waited, looped time.Duration
+	var finish, waited, preempted, looped time.Duration
 	for _, l := range r.loops {
 		main.merge(&l.main.tally)
 		if l.beside != nil {
@@ -142,6 +141,7 @@ func (r *run) sum() *Result {
 		}
 		finish = max(finish, l.finish)
 		waited += l.waited
+		preempted += l.preempted
 		looped += l.finish - r.start
 	}
 	seconds := (finish - r.start).Seconds()
@@ -149,18 +149,18 @@ func (r *run) sum() *Result {
 		main.due = main.sent
 	}
 	busy := max(0, 1-waited.Seconds()/looped.Seconds())
+	lost := preempted.Seconds() / looped.Seconds()
 	res := &Result{
 		URL: r.c.URL, Conns: r.c.Conns, Shape: r.c.Shape, Seed: r.c.Seed,
 		Rate: r.c.mean(), Achieved: float64(main.answered) / seconds,
 		Due: main.due, Requests: main.answered, Seconds: seconds,
-		Latency: latencyOf(main.latency), Errors: main.errors, Busy: busy,
-		OwnLag:    Lag{P99: float64(main.lag.ValueAtPercentile(99)) / 1e3, Max: float64(main.lag.Max()) / 1e3},
+		Latency: latencyOf(main.latency), Errors: main.errors, Busy: busy, Preempted: lost,
+		OwnLag:    main.ownLag(),
 		Histogram: main.latency, LagHistogram: main.lag,
 	}
-	res.KeptUp, res.Reason = main.verdict(busy)
+	res.KeptUp, res.Reason = main.verdict(busy, lost)
 	if r.c.Beside != "" {
 		res.Beside = &Beside{Requests: beside.answered, Seconds: seconds, Errors: beside.errors, Latency: latencyOf(beside.latency)}
 	}
 	return res
 }
-

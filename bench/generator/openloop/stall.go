@@ -12,9 +12,9 @@ import (
 // whole number of Every: then it does not matter when the stops begin.
 //
 // Whoever is due x before the end of a stop is answered x late. So a part Stop/Every of
-// all requests is late, by anything from 0 to Stop alike: Little more can be said of a
-// real server, which has to work off what has queued up: at a load of r of what it can
-// do it takes 1/(1-r) times as long until nobody waits.
+// all requests is late, by anything from 0 to Stop alike. A real server also has to work
+// off what has queued up: at a load of r of what it can do, it takes 1/(1-r) times as long
+// until nobody waits.
 type Stall struct {
 	Rate                  float64
 	Stop, Every, Duration time.Duration
