@@ -20,7 +20,8 @@
 //     known: answered, failed, or given up. A request that failed at once is as short as
 //     one that was answered at once; look at the errors before the latency.
 //   - The generator's own lag is counted apart: how late it sent what was due and had a
-//     free connection. From it, and from how busy the loop was, follows whether it kept up.
+//     free connection. From it, from how busy the loop was, and from how long others had
+//     its CPU follows whether it kept up. A hypervisor that takes the CPU away is not seen.
 //
 // # Limits
 //
