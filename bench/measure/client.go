@@ -3,8 +3,10 @@ package measure
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"fmt"
 	"net"
+	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -123,8 +125,9 @@ func (l *Client) one(i int, request []byte, o *Outcome) error {
 	return nil
 }
 
-// Request writes a request as a Client sends it.
+// Request writes a request as a Client sends it. An empty method is GET.
 func Request(method, target, body string) []byte {
+	method = cmp.Or(method, http.MethodGet)
 	if body == "" {
 		return fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: bench\r\n\r\n", method, target)
 	}

@@ -77,7 +77,9 @@ func run(ctx context.Context, o options) error {
 			return written
 		}
 	}
-	page.Summary(os.Stdout, l.run)
+	if told := page.Summary(os.Stdout, l.run); told != nil {
+		return told
+	}
 	l.log.say("%d measurements in %v", len(l.run.Samples), time.Since(l.start).Round(time.Second))
 	return err
 }
