@@ -5,9 +5,9 @@
 // # Keys
 //
 //	user:attr:{id}   hash    the attributes; the record itself, not a copy
-//	user:frag:{id}   string  a fragment, 10 minutes plus up to 2 at random
-//	user:none:{id}   string  there is no such user, 30 seconds plus up to 6 at random
-//	user:lease:{id}  string  token of who may store one of the two above, 10 seconds
+//	user:frag:{id}   string  a fragment, 10 minutes plus up to 2 at random, or that there is no
+//	                         such user, 30 seconds plus up to 6 at random
+//	user:lease:{id}  string  token of who may store the one above, 10 seconds
 //	user:void:{id}   string  time of the last removal, in microseconds of the server's clock, 60 seconds
 //
 // {id} stands for the number alone, without braces. A fragment begins with the version
@@ -17,9 +17,10 @@
 //
 // # Leases
 //
-// Lookup grants a lease (SET NX) where it finds nothing. Store keeps a fragment if the
-// lease still holds, and uses it up. Each is one script for a whole batch. Void deletes the lease with the rest,
-// also in one script. So what was read before a write cannot come in after it. A process
+// Lookup grants a lease (SET NX) where it finds nothing: to all ids of a call the same one, which
+// is told from later ones for the same id. Store keeps a fragment if the lease still holds, and
+// uses it up. Each is one script for a whole batch. Void deletes the lease with the rest, also in
+// one script. So what was read before a write cannot come in after it. A process
 // that takes a lease and dies keeps others from storing for 10 seconds, never from
 // answering.
 //

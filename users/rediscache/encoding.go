@@ -7,7 +7,7 @@ import (
 
 // version is the first byte of every value. It changes with whatever makes an old value
 // wrong: the encoding here, or the JSON of a user.
-const version = 1
+const version = 2
 
 // A value is the version, a checksum and the JSON; no JSON says that there is no such
 // user. The checksum is CRC-32C over the id, the version, the incarnation of Redis and the
@@ -23,15 +23,15 @@ func checksum(id int64, incarnation uint32, json []byte) uint32 {
 	return crc32.Update(crc32.Checksum(head[:], table), table, json)
 }
 
-func encode(id int64, incarnation uint32, json []byte) []byte {
-	value := make([]byte, 0, headerSize+len(json))
-	value = append(value, version)
-	value = binary.BigEndian.AppendUint32(value, checksum(id, incarnation, json))
-	return append(value, json...)
+// appendValue appends the value of json.
+func appendValue(dst []byte, id int64, incarnation uint32, json []byte) []byte {
+	dst = append(dst, version)
+	dst = binary.BigEndian.AppendUint32(dst, checksum(id, incarnation, json))
+	return append(dst, json...)
 }
 
-// decode returns a view of the JSON in value. ok is false for what encode did not make
-// for id under the same incarnation.
+// decode returns a view of the JSON in value. ok is false for what appendValue did
+// not make for id under the same incarnation.
 func decode(id int64, incarnation uint32, value []byte) (json []byte, ok bool) {
 	if len(value) < headerSize || value[0] != version {
 		return nil, false

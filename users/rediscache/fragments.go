@@ -24,7 +24,6 @@ const (
 // Prefixes of keys; the id follows in decimal.
 const (
 	fragmentPrefix  = "user:frag:"
-	missingPrefix   = "user:none:"
 	leasePrefix     = "user:lease:"
 	voidPrefix      = "user:void:"
 	attributePrefix = "user:attr:"
@@ -53,19 +52,17 @@ func (c *Cache) lookup(ctx context.Context, ids []int64, found []users.Shared) e
 	if err := c.usable(ctx); err != nil {
 		return err
 	}
-	keys := make([]string, 0, 2*len(ids))
-	for _, prefix := range []string{fragmentPrefix, missingPrefix} {
-		for _, id := range ids {
-			keys = append(keys, key(prefix, id))
-		}
+	keys := newTexts(len(ids), len(ids)*(len(fragmentPrefix)+maxDigits))
+	for _, id := range ids {
+		keys.key(fragmentPrefix, id)
 	}
-	results, err := c.do(ctx, c.client.B().Mget().Key(keys...).Build())
+	results, err := c.do(ctx, c.client.B().Mget().Key(keys.strings()...).Build())
 	if err != nil {
 		return err
 	}
 	values, err := results[0].ToArray()
-	if err == nil && len(values) != len(keys) {
-		err = fmt.Errorf("%w: %d values for %d keys", ErrProtocol, len(values), len(keys))
+	if err == nil && len(values) != len(ids) {
+		err = fmt.Errorf("%w: %d values for %d keys", ErrProtocol, len(values), len(ids))
 	}
 	if err != nil {
 		return fmt.Errorf("redis: look up users: %w", err)
@@ -73,14 +70,16 @@ func (c *Cache) lookup(ctx context.Context, ids []int64, found []users.Shared) e
 	var misses []int
 	incarnation := c.incarnation.Load()
 	for i, id := range ids {
-		if json, ok := value(id, incarnation, &values[i]); ok && len(json) > 0 {
+		json, ok := value(id, incarnation, &values[i])
+		switch {
+		case !ok:
+			misses = append(misses, i)
+		case len(json) == 0:
+			found[i].State = users.SharedMissing
+		default:
 			// Nobody else sees this memory: rueidis allocates each string by itself, and
 			// keeps it only in its own cache, which is off.
 			found[i] = users.Shared{State: users.SharedUser, JSON: json}
-		} else if json, ok := value(id, incarnation, &values[len(ids)+i]); ok && len(json) == 0 {
-			found[i].State = users.SharedMissing
-		} else {
-			misses = append(misses, i)
 		}
 	}
 	c.lease(ctx, ids, found, misses)
@@ -101,17 +100,13 @@ func (c *Cache) lease(ctx context.Context, ids []int64, found []users.Shared, mi
 	if len(misses) == 0 {
 		return
 	}
-	tokens := make([]users.Lease, len(misses))
-	e := execution{
-		keys: make([]string, len(misses)),
-		args: append(make([]string, 0, 1+len(misses)), milliseconds(leaseTTL)),
+	// One token for all: a lease is told from later ones for the same id.
+	lease := newLease(c.incarnation.Load())
+	keys := newTexts(len(misses), len(misses)*(len(leasePrefix)+maxDigits))
+	for _, at := range misses {
+		keys.key(leasePrefix, ids[at])
 	}
-	incarnation := c.incarnation.Load()
-	for i, at := range misses {
-		tokens[i] = newLease(incarnation)
-		e.keys[i] = key(leasePrefix, ids[at])
-		e.args = append(e.args, token(tokens[i]))
-	}
+	e := execution{keys: keys.strings(), args: []string{token(lease), milliseconds(leaseTTL)}}
 	results, err := c.run(ctx, c.scripts.lease, e)
 	if err != nil {
 		return
@@ -122,7 +117,7 @@ func (c *Cache) lease(ctx context.Context, ids []int64, found []users.Shared, mi
 	}
 	for i, at := range misses {
 		if granted[i] == '1' {
-			found[at].Lease = tokens[i]
+			found[at].Lease = lease
 		}
 	}
 }
@@ -155,17 +150,17 @@ func (c *Cache) store(ctx context.Context, entries []users.SharedEntry) error {
 	if err := c.usable(ctx); err != nil {
 		return err
 	}
-	var all execution
 	incarnation := c.incarnation.Load()
+	granted := make([]*users.SharedEntry, 0, len(entries))
 	for i := range entries {
 		if grantedUnder(entries[i].Lease, incarnation) {
-			all.store(&entries[i], incarnation)
+			granted = append(granted, &entries[i])
 		}
 	}
-	if len(all.keys) == 0 {
+	if len(granted) == 0 {
 		return nil
 	}
-	results, err := c.run(ctx, c.scripts.store, all)
+	results, err := c.run(ctx, c.scripts.store, storing(granted, incarnation))
 	if err != nil {
 		return err
 	}
@@ -175,17 +170,32 @@ func (c *Cache) store(ctx context.Context, entries []users.SharedEntry) error {
 	return nil
 }
 
-// store adds an entry to a run of storeText.
-func (x *execution) store(e *users.SharedEntry, incarnation uint32) {
-	lease, put, other := key(leasePrefix, e.ID), key(fragmentPrefix, e.ID), key(missingPrefix, e.ID)
-	ttl := fragmentTTL + rand.N(fragmentSpread)
-	if len(e.JSON) == 0 {
-		put, other = other, put
-		ttl = missingTTL + rand.N(missingSpread)
+// storing is a run of storeText.
+func storing(entries []*users.SharedEntry, incarnation uint32) execution {
+	n, size := len(entries), 0
+	for _, e := range entries {
+		size += storedSize + len(e.JSON)
 	}
-	x.keys = append(x.keys, lease, put, other)
-	x.args = append(x.args, token(e.Lease), rueidis.BinaryString(encode(e.ID, incarnation, e.JSON)), milliseconds(ttl))
+	all := newTexts((storeKeys+storeArgs)*n, size)
+	for _, e := range entries {
+		all.key(leasePrefix, e.ID)
+		all.key(fragmentPrefix, e.ID)
+	}
+	for _, e := range entries {
+		ttl := fragmentTTL + rand.N(fragmentSpread)
+		if len(e.JSON) == 0 {
+			ttl = missingTTL + rand.N(missingSpread)
+		}
+		all.number(uint64(e.Lease))
+		all.value(e.ID, incarnation, e.JSON)
+		all.number(uint64(ttl.Milliseconds()))
+	}
+	parts := all.strings()
+	return execution{keys: parts[:storeKeys*n], args: parts[storeKeys*n:]}
 }
+
+// storedSize is what an entry takes in a run of storeText beside its JSON, at most.
+const storedSize = len(leasePrefix) + len(fragmentPrefix) + headerSize + 4*maxDigits
 
 // Void implements users.SharedCache. After an error it may have been done or not; doing
 // it again does no harm.
@@ -194,7 +204,7 @@ func (c *Cache) Void(ctx context.Context, id int64) error {
 		return err
 	}
 	e := execution{
-		keys: []string{key(fragmentPrefix, id), key(missingPrefix, id), key(leasePrefix, id), key(voidPrefix, id)},
+		keys: []string{key(fragmentPrefix, id), key(leasePrefix, id), key(voidPrefix, id)},
 		args: []string{milliseconds(voidTTL)},
 	}
 	s := c.scripts.void.Load()

@@ -23,7 +23,7 @@ func TestOldSnapshot(t *testing.T) {
 	s.Kill()
 	s.Restart()
 	wantWorking(t, c, n)
-	if raw(t, s.Addr(), "EXISTS", "user:frag:11", "user:none:12", "user:lease:13") != "3" {
+	if raw(t, s.Addr(), "EXISTS", "user:frag:11", "user:frag:12", "user:lease:13") != "3" {
 		t.Fatal("the old data is not back")
 	}
 	wantState(t, c, 11, "")

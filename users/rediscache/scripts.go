@@ -13,37 +13,42 @@ import (
 // The scripts of leases and fills are for many users at once: a command for each would cost this process more than
 // all the rest of a fill.
 
-// leaseText gives each key that does not exist a token, KEYS[i] that of ARGV[i+1], for
-// ARGV[1] ms, and returns a digit for each: 1 where it did.
+// leaseText gives each key that does not exist the token ARGV[1], for ARGV[2] ms, and
+// returns a digit for each: 1 where it did.
 const leaseText = `local granted = {}
 for i = 1, #KEYS do
-	local done = redis.call('SET', KEYS[i], ARGV[i + 1], 'NX', 'PX', ARGV[1])
+	local done = redis.call('SET', KEYS[i], ARGV[1], 'NX', 'PX', ARGV[2])
 	granted[i] = done and '1' or '0'
 end
 return table.concat(granted)`
 
-// storeText takes three keys and arguments for each entry. It keeps ARGV[2] at KEYS[2] for
-// ARGV[3] ms if the lease at KEYS[1] has the token ARGV[1], deletes KEYS[3], which says
-// the opposite, and uses the lease up. One that fails does not keep the others from it.
+// storeText takes two keys and three arguments for each entry. It keeps the second
+// argument at the second key for as many ms as the third says, if the lease at the first
+// key has the token that is the first argument, and uses the lease up. One that fails
+// does not keep the others from it.
 const storeText = `local failed
-for i = 1, #KEYS, 3 do
-	local reply = redis.pcall('GET', KEYS[i])
-	if reply == ARGV[i] then
-		reply = redis.pcall('SET', KEYS[i + 1], ARGV[i + 1], 'PX', ARGV[i + 2])
-		if not reply.err then redis.call('DEL', KEYS[i], KEYS[i + 2]) end
+for i = 1, #KEYS / 2 do
+	local lease, fragment, arg = KEYS[2 * i - 1], KEYS[2 * i], 3 * i
+	local reply = redis.pcall('GET', lease)
+	if reply == ARGV[arg - 2] then
+		reply = redis.pcall('SET', fragment, ARGV[arg - 1], 'PX', ARGV[arg])
+		if not reply.err then redis.call('DEL', lease) end
 	end
 	if type(reply) == 'table' and reply.err then
-		failed = failed or (KEYS[i + 1] .. ': ' .. reply.err)
+		failed = failed or (fragment .. ': ' .. reply.err)
 	end
 end
 if failed then return redis.error_reply(failed) end
 return 1`
 
-// voidText deletes KEYS[1] to KEYS[3] and sets KEYS[4] to the time, for ARGV[1] ms.
+// What storeText takes for each entry.
+const storeKeys, storeArgs = 2, 3
+
+// voidText deletes KEYS[1] and KEYS[2] and sets KEYS[3] to the time, for ARGV[1] ms.
 // Numbers of Lua would write the time as 1.7e+15.
-const voidText = `redis.call('DEL', KEYS[1], KEYS[2], KEYS[3])
+const voidText = `redis.call('DEL', KEYS[1], KEYS[2])
 local now = redis.call('TIME')
-redis.call('SET', KEYS[4], now[1] .. string.format('%06d', now[2]), 'PX', ARGV[1])
+redis.call('SET', KEYS[3], now[1] .. string.format('%06d', now[2]), 'PX', ARGV[1])
 return 1`
 
 // addText makes KEYS[1] a hash of the fields and values in ARGV, unless it is one already.
