@@ -16,6 +16,7 @@ type dialect struct {
 	numbered bool // parameters are $1, $2, ...
 	prepared bool // statements are worth preparing by hand; else the driver knows best
 	arrays   bool // a list of ids is one parameter
+	written  bool // a list of ids is part of the text, as the driver would put it there
 	returns  bool // an INSERT has to be asked for the id that it gave out
 
 	begin         string // of a transaction that writes
@@ -128,6 +129,7 @@ func mysqlDialect() *dialect {
 	return &dialect{
 		name:      "mysql",
 		server:    true,
+		written:   true,
 		begin:     "START TRANSACTION",
 		forUpdate: " FOR UPDATE",
 		greatest:  "greatest",

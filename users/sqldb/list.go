@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"math/bits"
+	"strconv"
 	"sync"
 )
 
@@ -64,12 +65,7 @@ func (q *listQuery) each(ctx context.Context, ids []int64, scan func(*sql.Rows) 
 }
 
 func (q *listQuery) eachOf(ctx context.Context, ids []int64, scan func(*sql.Rows) error) error {
-	class := classOf(len(ids))
-	stmt, err := q.query(ctx, class)
-	if err != nil {
-		return err
-	}
-	rows, err := stmt.QueryContext(ctx, q.db.dialect.listArgs(ids, 1<<class)...)
+	rows, err := q.run(ctx, ids)
 	if err != nil {
 		return err
 	}
@@ -80,4 +76,30 @@ func (q *listQuery) eachOf(ctx context.Context, ids []int64, scan func(*sql.Rows
 		}
 	}
 	return rows.Err()
+}
+
+func (q *listQuery) run(ctx context.Context, ids []int64) (*sql.Rows, error) {
+	if q.db.dialect.written {
+		return q.db.read.QueryContext(ctx, q.written(ids))
+	}
+	class := classOf(len(ids))
+	stmt, err := q.query(ctx, class)
+	if err != nil {
+		return nil, err
+	}
+	return stmt.QueryContext(ctx, q.db.dialect.listArgs(ids, 1<<class)...)
+}
+
+// written is the text with the ids in it.
+func (q *listQuery) written(ids []int64) string {
+	const where, in, digits = " WHERE ", " IN (", 20
+	text := make([]byte, 0, len(q.head)+len(where)+len(q.column)+len(in)+len(ids)*(digits+1))
+	text = append(append(append(append(text, q.head...), where...), q.column...), in...)
+	for i, id := range ids {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = strconv.AppendInt(text, id, 10)
+	}
+	return string(append(text, ')'))
 }

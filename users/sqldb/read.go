@@ -22,21 +22,24 @@ FROM users u LEFT JOIN addresses a ON a.user_id = u.id WHERE u.id = ?`
 // Users implements users.Rows.
 func (db *DB) Users(ctx context.Context, ids []int64) ([]users.User, error) {
 	found := make([]users.User, 0, len(ids))
+	var (
+		kept                                      words
+		name, email, phone, avatar                sql.RawBytes
+		id, status, city, login, created, updated number
+	)
+	columns := []any{&id, &name, &email, &phone, &avatar, &status, &city, &login, &created, &updated}
 	err := db.rows.each(ctx, ids, func(rows *sql.Rows) error {
-		var (
-			u                users.User
-			login            sql.NullInt64
-			created, updated int64
-		)
-		err := rows.Scan(&u.ID, &u.Name, &u.Email, &u.Phone, &u.Avatar, &u.Status, &u.CityID,
-			&login, &created, &updated)
-		if err != nil {
+		if err := rows.Scan(columns...); err != nil {
 			return err
 		}
-		if login.Valid {
-			u.LastLoginAt = fromMicros(login.Int64)
+		u := users.User{
+			ID: id.int64, Name: kept.keep(name), Email: kept.keep(email), Phone: kept.keep(phone), Avatar: kept.keep(avatar),
+			Status: int(status.int64), CityID: city.int64,
+			CreatedAt: fromMicros(created.int64), UpdatedAt: fromMicros(updated.int64),
 		}
-		u.CreatedAt, u.UpdatedAt = fromMicros(created), fromMicros(updated)
+		if login.valid {
+			u.LastLoginAt = fromMicros(login.int64)
+		}
 		found = append(found, u)
 		return nil
 	})

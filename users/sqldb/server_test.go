@@ -195,7 +195,7 @@ func TestListPlansOnServers(t *testing.T) {
 				for i := range ids {
 					ids[i] = int64(i + 1)
 				}
-				got := explain(t, db, q.text(n), db.dialect.listArgs(ids, n)...)
+				got := explain(t, db, q.written(ids))
 				if !strings.Contains(got, "key=PRIMARY;") || strings.Count(got, "\n") != 1 {
 					t.Errorf("%s with %d ids:\n%s", q.head, n, got)
 				}

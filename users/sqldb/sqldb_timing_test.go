@@ -53,6 +53,26 @@ func BenchmarkUsers(b *testing.B) {
 	}
 }
 
+// BenchmarkUsersOnServer is the rows of a full batch from MariaDB.
+func BenchmarkUsersOnServer(b *testing.B) {
+	db := openTest(b, Options{DSN: servers.MariaDB(b).Database()})
+	ctx := context.Background()
+	if _, err := db.Fill(ctx, 10_000, nil); err != nil {
+		b.Fatal(err)
+	}
+	ids := make([]int64, 256)
+	for i := range ids {
+		ids[i] = int64(1 + i*9973%10_000)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		got, err := db.Users(ctx, ids)
+		if err != nil || len(got) != len(ids) {
+			b.Fatal(len(got), err)
+		}
+	}
+}
+
 func BenchmarkCreate(b *testing.B) {
 	user := users.NewUser{
 		Name: "Zoë", Email: "zoe@example.com", Status: users.StatusActive, CityID: 3, Address: "1 Main Street",
