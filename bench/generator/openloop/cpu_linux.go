@@ -51,17 +51,32 @@ func processCPU(pid int) (time.Duration, error) {
 	return sum, nil
 }
 
-// runDelay returns for how long the thread has been ready to run and without a CPU, by
-// the scheduler's statistics (Documentation/scheduler/sched-stats.rst), or 0 where a
-// kernel keeps none.
-func runDelay() time.Duration {
+// delay is what the scheduler's statistics say of a thread.
+type delay struct {
+	total time.Duration // ready to run and without a CPU
+	turns int64         // on a CPU
+}
+
+// runDelay returns that of this thread, from the second and third field of schedstat
+// (Documentation/scheduler/sched-stats.rst), or nothing where a kernel keeps none.
+func runDelay() (d delay) {
 	text, err := os.ReadFile("/proc/thread-self/schedstat")
 	if err != nil {
-		return 0
+		return delay{}
 	}
-	var ran, delayed int64
-	if _, err := fmt.Sscan(string(text), &ran, &delayed); err != nil {
-		return 0
+	var ran, total int64
+	if _, err := fmt.Sscan(string(text), &ran, &total, &d.turns); err != nil {
+		return delay{}
 	}
-	return time.Duration(delayed)
+	d.total = time.Duration(total)
+	return d
+}
+
+// wakeup is how much of each delay is not the doing of others: an idle CPU, too, takes
+// some 10 µs to begin with a thread that has become ready.
+const wakeup = 20 * time.Microsecond
+
+// since returns how long others had the CPU since before.
+func (d delay) since(before delay) time.Duration {
+	return max(0, d.total-before.total-time.Duration(d.turns-before.turns)*wakeup)
 }

@@ -47,7 +47,7 @@ type loop struct {
 	sleepless bool          // the kernel lacks epoll_pwait2
 	sweep     time.Duration // when the next is
 	waited    time.Duration // for events, awake or not
-	preempted time.Duration // in the window, for a CPU
+	preempted time.Duration // others had the CPU, in the window
 	finish    time.Duration
 }
 
@@ -158,7 +158,7 @@ func (l *loop) measure(start, duration time.Duration) error {
 		err = nil
 	}
 	l.finish = l.now()
-	l.preempted = runDelay() - before
+	l.preempted = runDelay().since(before)
 	return err
 }
 

@@ -315,7 +315,11 @@ func TestRunDelay(t *testing.T) {
 		before := runDelay()
 		for start := time.Now(); time.Since(start) < 10*time.Second && !until(); {
 		}
-		return runDelay() - before
+		return runDelay().since(before)
+	}
+	idle := delay{total: time.Second, turns: 10}
+	if d := (delay{idle.total + 90*time.Microsecond, idle.turns + 9}).since(idle); d != 0 {
+		t.Errorf("to wake up 9 times took %v of others", d)
 	}
 	const enough = 50 * time.Millisecond
 	var done atomic.Bool
