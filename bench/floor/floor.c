@@ -5,8 +5,8 @@
 //   gcc -O2 -o floor floor.c && ./floor PORT [close]
 //
 // The answer has the size of that of pinion's engine. With close it looks for
-// "Connection: close" in the heads of each read and then closes; without it, and without
-// the price of looking, it never does.
+// "Connection: close" in the heads of each read, answers these with the same, and then
+// closes; without it, and without the price of looking, it never does.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <netinet/in.h>
@@ -25,10 +25,13 @@ enum { MAX_EVENTS = 256, IN = 64 << 10, OUT = 256 << 10, DATE = 29 };
 #define BEFORE "HTTP/1.1 200 OK\r\nServer: pinion\r\nDate: "
 #define AFTER "\r\nContent-Type: application/json\r\nContent-Length: 15\r\n\r\n{\"status\":\"ok\"}"
 #define LAST "\r\nConnection: close\r\n"
+#define GOODBYE "HTTP/1.1 200 OK\r\nConnection: close\r\nDate: "
 
 static char in[IN], out[OUT];
 static char answer[sizeof BEFORE + DATE + sizeof AFTER];
 static const size_t answer_len = sizeof BEFORE - 1 + DATE + sizeof AFTER - 1;
+static char goodbye[sizeof GOODBYE + DATE + sizeof AFTER];
+static const size_t goodbye_len = sizeof GOODBYE - 1 + DATE + sizeof AFTER - 1;
 static int closes;
 
 static void quit(int sig) {
@@ -49,6 +52,7 @@ static void renew(void) {
 	written = now.tv_sec;
 	strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S GMT", gmtime_r(&written, &tm));
 	snprintf(answer, sizeof answer, BEFORE "%s" AFTER, date);
+	snprintf(goodbye, sizeof goodbye, GOODBYE "%s" AFTER, date);
 }
 
 static void serve(int fd) {
@@ -60,6 +64,11 @@ static void serve(int fd) {
 		}
 		if (n < 0)
 			return;
+		if (closes && memmem(in, (size_t)n, LAST, sizeof LAST - 1)) {
+			send(fd, goodbye, goodbye_len, MSG_NOSIGNAL);
+			close(fd);
+			return;
+		}
 		size_t len = 0;
 		char *p = in, *end = in + n;
 		while ((p = memmem(p, (size_t)(end - p), "\r\n\r\n", 4)) && len + answer_len <= OUT) {
@@ -68,10 +77,6 @@ static void serve(int fd) {
 			p += 4;
 		}
 		if (len > 0 && send(fd, out, len, MSG_NOSIGNAL) < 0) {
-			close(fd);
-			return;
-		}
-		if (closes && memmem(in, (size_t)n, LAST, sizeof LAST - 1)) {
 			close(fd);
 			return;
 		}

@@ -39,6 +39,9 @@ type Loaded struct {
 	Errors   record.Errors
 }
 
+// PerSecond returns the requests answered a second.
+func (l *Loaded) PerSecond() float64 { return float64(l.Requests) / l.Seconds }
+
 // Run runs wrk to its end. Its files are in dir.
 func (w *Wrk) Run(ctx context.Context, dir string) (*Loaded, error) {
 	script := filepath.Join(dir, "wrk.lua")

@@ -38,6 +38,7 @@ type loop struct {
 
 	main, beside *group // beside may be nil
 	conns        []*conn
+	opened       int // how many of them have been connected once
 
 	schedule *schedule     // nil: closed loop
 	start    time.Duration // of the schedule
@@ -95,6 +96,7 @@ func (l *loop) open() error {
 		if err := l.connect(c, now); err != nil {
 			return err
 		}
+		l.opened++
 		if (i+1)%together != 0 && i+1 < len(l.conns) {
 			continue
 		}
@@ -282,7 +284,7 @@ func (l *loop) wait(now time.Duration) (int, error) {
 // look finds what has timed out, and connects anew what is down.
 func (l *loop) look(now time.Duration) error {
 	l.sweep = now + sweepEvery
-	for _, c := range l.conns {
+	for _, c := range l.conns[:l.opened] { // the others are open's
 		switch late := now - c.at; {
 		case c.state == down && late >= sweepEvery:
 			if err := l.connect(c, now); err != nil {

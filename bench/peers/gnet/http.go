@@ -66,7 +66,8 @@ type answer struct {
 	body   []byte
 }
 
-func appendAnswer(b []byte, date string, a answer) []byte {
+// appendAnswer appends an answer. last says that the connection ends with it.
+func appendAnswer(b []byte, date string, a answer, last bool) []byte {
 	b = append(b, "HTTP/1.1 "...)
 	b = strconv.AppendInt(b, int64(a.status), 10)
 	b = append(b, ' ')
@@ -75,6 +76,9 @@ func appendAnswer(b []byte, date string, a answer) []byte {
 	b = append(b, date...)
 	b = append(b, "\r\nContent-Type: application/json\r\nContent-Length: "...)
 	b = strconv.AppendInt(b, int64(len(a.body)), 10)
+	if last {
+		b = append(b, "\r\nConnection: close"...) // RFC 9112, 9.6
+	}
 	b = append(b, "\r\n\r\n"...)
 	return append(b, a.body...)
 }

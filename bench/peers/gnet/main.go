@@ -82,7 +82,7 @@ func (s *server) OnTraffic(c gnet.Conn) gnet.Action {
 	for action == gnet.None && !state.away {
 		req, n, err := parse(in[read:])
 		if err != nil {
-			state.out = appendAnswer(state.out, *s.date.Load(), answer{status: http.StatusBadRequest})
+			state.out = appendAnswer(state.out, *s.date.Load(), answer{status: http.StatusBadRequest}, true)
 			action = gnet.Close
 		}
 		if n == 0 {
@@ -94,7 +94,7 @@ func (s *server) OnTraffic(c gnet.Conn) gnet.Action {
 			s.sleep(c, state, req.close)
 			break
 		}
-		state.out = appendAnswer(state.out, *s.date.Load(), s.api.answer(req))
+		state.out = appendAnswer(state.out, *s.date.Load(), s.api.answer(req), req.close)
 		if req.close {
 			action = gnet.Close
 		}
@@ -115,7 +115,7 @@ func (s *server) OnTraffic(c gnet.Conn) gnet.Action {
 func (s *server) sleep(c gnet.Conn, state *conn, last bool) {
 	task := func() {
 		time.Sleep(work.Nap)
-		b := appendAnswer(nil, *s.date.Load(), answer{status: http.StatusOK, body: s.api.ok})
+		b := appendAnswer(nil, *s.date.Load(), answer{status: http.StatusOK, body: s.api.ok}, last)
 		_ = c.AsyncWrite(b, func(c gnet.Conn, err error) error { // on the loop
 			state.away = false
 			if err != nil || last {
