@@ -203,7 +203,7 @@ func (l *lab) stalled(ctx context.Context) error {
 		l.note(record.Generator{
 			Name:     fmt.Sprintf("A server that stops for %v each second: p%s", theory.Stop, percent),
 			Expected: want, Measured: got, OK: math.Abs(got-want) <= 0.1*want,
-			Want: fmt.Sprintf("%.1f ms ± 10 %%", want), Got: fmt.Sprintf("%.1f ms (wrk, in a closed loop: p99 %.1f ms)", got, wrk.Latency.P99/1000),
+			Want: fmt.Sprintf("%.1f ms ± 10 %%", want), Got: fmt.Sprintf("%.1f ms (wrk, with what it fills in for requests it did not send: p99 %.1f ms)", got, wrk.Latency.P99/1000),
 		})
 	}
 	return nil
