@@ -116,7 +116,7 @@ func (f *framing) scanHead(b []byte, lim *limits) verdict {
 		window = window[:lim.head]
 	}
 	for {
-		i := bytes.IndexByte(window[f.pos:], '\n')
+		i := lineFeed(window[f.pos:])
 		if i < 0 {
 			f.pos = len(window)
 			if len(window) < lim.head {
@@ -159,6 +159,15 @@ func (f *framing) scanHead(b []byte, lim *limits) verdict {
 		}
 		f.pos = end + 1
 	}
+}
+
+// lineFeed returns the index of the first LF in b, or -1. It is asked once a
+// line, and the lines that end heads are too short for the search.
+func lineFeed(b []byte) int {
+	if len(b) >= 2 && b[0] == '\r' && b[1] == '\n' {
+		return 1
+	}
+	return bytes.IndexByte(b, '\n')
 }
 
 // hasRequestLine reports whether the request line was seen: only then does the
@@ -340,7 +349,7 @@ func validHost(host []byte) bool {
 	if len(host) == 0 {
 		return false
 	}
-	name, port := host, []byte(nil)
+	var port []byte
 	if host[0] == '[' {
 		i := bytes.IndexByte(host, ']')
 		if i < 2 {
@@ -349,45 +358,43 @@ func validHost(host []byte) bool {
 		if ip, err := netip.ParseAddr(string(host[1:i])); err != nil || !ip.Is6() || ip.Zone() != "" {
 			return false
 		}
-		name, port = nil, host[i+1:]
+		port = host[i+1:]
 		if len(port) > 0 && port[0] != ':' {
 			return false
 		}
-	} else if i := bytes.IndexByte(host, ':'); i >= 0 {
-		name, port = host[:i], host[i:]
-		if i == 0 {
+	} else {
+		n := 0
+		for n < len(host) && isHostByte(host[n]) {
+			n++
+		}
+		if n < len(host) && host[n] != ':' || n == 0 {
 			return false
 		}
+		port = host[n:]
 	}
-	for _, c := range name {
-		if !isHostByte(c) {
-			return false
-		}
+	if len(port) > len(":65535") {
+		return false
 	}
 	for i, c := range port {
 		if i > 0 && !isDigit(c) {
 			return false
 		}
 	}
-	return len(port) <= len(":65535")
+	return true
 }
 
 // validValue reports whether v has no control byte but HTAB (RFC 9110 section
-// 5.5). Eight bytes are tested at a time: long cookies are common.
+// 5.5). Eight bytes are tested at a time, since long cookies are common; the last
+// eight overlap those before them.
 func validValue(v []byte) bool {
-	const (
-		ones  = 0x0101010101010101
-		highs = 0x8080808080808080
-	)
-	for len(v) >= 8 {
-		w := binary.LittleEndian.Uint64(v)
-		low := (w - ones*0x20) &^ w & highs // some byte is below 0x20
-		del := w ^ ones*0x7f
-		del = (del - ones) &^ del & highs // some byte is 0x7f
-		if low|del != 0 {
-			break
+	if n := len(v); n >= 8 {
+		last := v[n-8:]
+		for len(v) > 8 && plain(binary.LittleEndian.Uint64(v)) {
+			v = v[8:]
 		}
-		v = v[8:]
+		if len(v) <= 8 && plain(binary.LittleEndian.Uint64(last)) {
+			return true
+		}
 	}
 	for _, c := range v {
 		if c < ' ' && c != '\t' || c == 0x7f {
@@ -395,6 +402,18 @@ func validValue(v []byte) bool {
 		}
 	}
 	return true
+}
+
+// plain reports whether none of the eight bytes of w is a control byte.
+func plain(w uint64) bool {
+	const (
+		ones  = 0x0101010101010101
+		highs = 0x8080808080808080
+	)
+	low := (w - ones*0x20) &^ w & highs // some byte is below 0x20
+	del := w ^ ones*0x7f
+	del = (del - ones) &^ del & highs // some byte is 0x7f
+	return low|del == 0
 }
 
 // equalFold compares b with an ASCII string in lower case.
