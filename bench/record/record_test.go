@@ -91,3 +91,36 @@ func TestRatios(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 }
+
+// TestCPU has a host that is twice as slow in one round, and a peer that is so by itself
+// in another.
+func TestCPU(t *testing.T) {
+	run := &Run{}
+	add := func(peer string, cpu ...float64) {
+		for round, v := range cpu {
+			run.Samples = append(run.Samples, Sample{Scenario: "ping", Peer: peer, Round: round, ServerCPU: v / 1e6, Requests: 1})
+		}
+	}
+	add("a", 10, 20, 10, 10, 10)
+	add("b", 30, 60, 30, 30, 30)
+	add("c", 5, 10, 5, 5, 10)
+	add("d", 7, 14, 7, 7, 7)
+	for peer, want := range map[string][]float64{
+		"a": {10, 10, 10, 10, 10},
+		"c": {5, 5, 5, 5, 10},
+	} {
+		got := run.CPU(Key{Scenario: "ping", Peer: peer})
+		for i := range want {
+			if len(got) != len(want) || math.Abs(got[i]-want[i]) > 1e-9 {
+				t.Fatalf("%s: got %v, want %v", peer, got, want)
+			}
+		}
+	}
+	run.Samples = run.Samples[:10]
+	if got := run.CPU(Key{Scenario: "ping", Peer: "a"}); got[1] != 20 {
+		t.Errorf("of two peers: %v", got)
+	}
+	if got := run.CPU(Key{Scenario: "ping", Peer: "nobody"}); got != nil {
+		t.Errorf("got %v", got)
+	}
+}

@@ -42,7 +42,7 @@ func quantile(ascending []float64, part float64) float64 {
 // minimum and maximum, which only grows with the number of rounds.
 func (s Spread) Width() float64 { return (s.High - s.Low) / s.Median }
 
-// Unsteady reports whether the figure moves too much from round to round to be relied on.
+// Unsteady reports whether a figure moves too much from round to round to be relied on.
 func (s Spread) Unsteady() bool { return s.N < 3 || !(s.Width() <= Steady) }
 
 // Text writes the spread as in "12.3 (11.8 to 14.0)".
@@ -94,4 +94,35 @@ func (r *Run) Ratios(of, to Key, figure func(*Sample) float64) []float64 {
 		}
 	}
 	return ratios
+}
+
+// CPU returns the CPU times per request of the samples with the key, without what the whole
+// round was faster or slower than others: each is divided by the median, over all peers of
+// the round, of their figure in terms of their own median. The frequency of a CPU and the
+// neighbours of a virtual machine move all peers alike, and would else make every figure
+// look unsteady. Fewer than three peers do not tell what moves all.
+func (r *Run) CPU(key Key) []float64 {
+	medians := map[string]float64{}
+	moved := map[int][]float64{} // by round
+	for i := range r.Samples {
+		s := &r.Samples[i]
+		if s.Scenario != key.Scenario || s.Conns != key.Conns || s.Micros() <= 0 {
+			continue
+		}
+		if medians[s.Peer] == 0 {
+			medians[s.Peer] = r.SpreadOf(s.Key(), (*Sample).Micros).Median
+		}
+		moved[s.Round] = append(moved[s.Round], s.Micros()/medians[s.Peer])
+	}
+	var v []float64
+	for _, s := range r.Of(key) {
+		switch all := moved[s.Round]; {
+		case s.Micros() <= 0:
+		case len(all) < 3:
+			v = append(v, s.Micros())
+		default:
+			v = append(v, s.Micros()/SpreadOf(all).Median)
+		}
+	}
+	return v
 }

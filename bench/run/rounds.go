@@ -72,7 +72,7 @@ func (l *lab) unsteady(g *group) int {
 	}
 	n := 0
 	for _, s := range g.subjects {
-		if l.run.SpreadOf(record.Key{Scenario: g.Name, Conns: g.conns, Peer: cmp.Or(s.Name, s.Peer.Name)}, (*record.Sample).Micros).Unsteady() {
+		if record.SpreadOf(l.run.CPU(record.Key{Scenario: g.Name, Conns: g.conns, Peer: cmp.Or(s.Name, s.Peer.Name)})).Unsteady() {
 			n++
 		}
 	}

@@ -143,6 +143,12 @@ func (r *report) dagger(s record.Spread) string {
 	return ""
 }
 
+// cpuDagger marks a CPU time per request that is unsteady, apart from what moved all peers
+// alike.
+func (r *report) cpuDagger(key record.Key) string {
+	return r.dagger(record.SpreadOf(r.run.CPU(key)))
+}
+
 // conns returns the numbers of connections of a scenario, ascending. With peers given it
 // returns those at which all of them were measured.
 func (r *report) conns(scenario string, peers ...string) []int {

@@ -115,8 +115,8 @@ func (r *report) headlineTable(b *strings.Builder) {
 	unsteady := false
 	for _, peer := range r.measured("ping", 64) {
 		s := r.of(headline(peer), (*record.Sample).Micros)
-		row := []string{peerName(peer), or(prose(r.peer(peer).Version), none), spread(s, digits) + r.dagger(s)}
-		unsteady = unsteady || r.dagger(s) != ""
+		row := []string{peerName(peer), or(prose(r.peer(peer).Version), none), spread(s, digits) + r.cpuDagger(headline(peer))}
+		unsteady = unsteady || r.cpuDagger(headline(peer)) != ""
 		for _, to := range []string{floor, fasthttp} {
 			cell := none
 			if ratio := r.ratio(headline(peer), headline(to), (*record.Sample).Micros); ratio.N > 0 {
@@ -146,7 +146,7 @@ func (r *report) legend(b *strings.Builder) {
 	b.WriteString("Figures are medians of the rounds, with three significant digits; brackets hold the least and the greatest. Peers stand in the order of the first plot. " +
 		"Under \"CPU, server / load\" is how much of the time of one CPU the server used, and how much the generator of the load: where the latter gave out first, throughput is no measure of the server. " +
 		"RSS is the resident memory of all processes of the server.\n\n")
-	fmt.Fprintf(b, "- † unsteady: the middle half of the rounds is wider than %.0f %% of the median, or there are fewer than three.%s\n"+
+	fmt.Fprintf(b, "- † unsteady: the middle half of the rounds is wider than %.0f %% of the median, or there are fewer than three. Of CPU times, what made all peers of a round slower or faster alike is left out of this.%s\n"+
 		"- ‡ the generator was the limit: it used at least %.0f %% of its %s while the server used less of its own, or it could not send when requests were due.\n"+
 		"- – not measured, or not known.\n\n", record.Steady*100, more, busy*100, of)
 }

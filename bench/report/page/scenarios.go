@@ -146,7 +146,7 @@ func (r *report) closedTable(b *strings.Builder, name string, conns int) {
 		if s := r.ratio(key, record.Key{Scenario: name, Conns: conns, Peer: base}, (*record.Sample).Micros); s.N > 0 {
 			ratio = fmt.Sprintf("%.2f", s.Median)
 		}
-		t.add(r.label(peer, key), spread(cpu, digits)+r.dagger(cpu), ratio,
+		t.add(r.label(peer, key), spread(cpu, digits)+r.cpuDagger(key), ratio,
 			digits(r.of(key, (*record.Sample).PerSecond).Median), r.uses(key),
 			duration(r.of(key, latency(func(l *record.Latency) float64 { return l.P50 })).Median),
 			duration(r.of(key, p99).Median), r.rss(key), r.errorText(key))
@@ -167,7 +167,7 @@ func (r *report) openTable(b *strings.Builder, name string, conns int) {
 	for _, peer := range r.measured(name, conns) {
 		key := record.Key{Scenario: name, Conns: conns, Peer: peer}
 		cpu := r.of(key, (*record.Sample).Micros)
-		cost := digits(cpu.Median) + r.dagger(cpu)
+		cost := digits(cpu.Median) + r.cpuDagger(key)
 		if beside {
 			cost = digits(r.beside(key).Median)
 		}

@@ -52,7 +52,7 @@ func (r *report) short(key record.Key, marks map[string]bool) string {
 	for _, m := range []struct {
 		mark string
 		set  bool
-	}{{"†", r.dagger(s) != ""}, {"‡", r.limited(key)}, {"!", r.errors(key) != (record.Errors{})}} {
+	}{{"†", r.cpuDagger(key) != ""}, {"‡", r.limited(key)}, {"!", r.errors(key) != (record.Errors{})}} {
 		if m.set {
 			text += m.mark
 			marks[m.mark] = true
