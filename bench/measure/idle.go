@@ -14,14 +14,14 @@ import (
 const settle = time.Second
 
 // Descriptors returns how many more descriptors this process may open, of which a few are
-// kept back for its other work. The limit of a server it starts is the same.
+// kept back for other work, here and in a server, whose limit is the same.
 func Descriptors() (int, error) {
 	var limit syscall.Rlimit
 	// Go has raised the soft limit to the hard one (package os).
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return 0, fmt.Errorf("RLIMIT_NOFILE: %w", err)
 	}
-	const kept = 200
+	const kept = 500
 	return int(min(limit.Cur, 1<<20)) - kept, nil
 }
 
