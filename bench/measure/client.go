@@ -142,8 +142,3 @@ func Percentile(ascending []time.Duration, part float64) time.Duration {
 	}
 	return ascending[min(int(part*float64(len(ascending))), len(ascending)-1)]
 }
-
-// readAnswer reads one answer with a reader that is not kept.
-func readAnswer(resp *fasthttp.Response, c net.Conn) error {
-	return resp.Read(bufio.NewReaderSize(c, 1<<10))
-}

@@ -127,10 +127,11 @@ func (p *Process) Stop() error {
 	select {
 	case <-p.done:
 	case <-time.After(patience):
-		for _, pid := range children {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
-		}
+		_ = p.cmd.Process.Kill()
 		<-p.done
+	}
+	for _, pid := range children[1:] {
+		_ = syscall.Kill(pid, syscall.SIGKILL) // mostly gone with their parent
 	}
 	return nil
 }

@@ -118,8 +118,10 @@ func TestCPU(t *testing.T) {
 		if err := p.Stop(); err != nil {
 			t.Error(err)
 		}
-		if _, err := Dial(p.Addr, 1); err == nil {
-			t.Errorf("%q: it still listens", prefix)
+		for end := time.Now().Add(patience); err == nil; {
+			if _, err = Dial(p.Addr, 1); time.Now().After(end) {
+				t.Fatalf("%q: it still listens", prefix)
+			}
 		}
 	}
 }
