@@ -107,6 +107,12 @@ bench-once: # run each benchmark once, so that none rots
 .PHONY: bench-peers
 bench-peers: ## measure pinion beside ten other servers, and write the report; two CPUs, under 20 minutes
 	cd bench && $(GO) run ./run -out $(abspath $(OUT))/raw.json $(ARGS)
+	@rm -f $(OUT)/again.json
+	@$(MAKE) --no-print-directory bench-report
+
+.PHONY: bench-again
+bench-again: ## the same once more; the report then tells how far both agree
+	cd bench && $(GO) run ./run -out $(abspath $(OUT))/again.json $(ARGS)
 	@$(MAKE) --no-print-directory bench-report
 
 .PHONY: bench-quick
@@ -115,7 +121,8 @@ bench-quick: ## the same for some servers and loads, printed; under 3 minutes
 
 .PHONY: bench-report
 bench-report: ## make the report in OUT again, from its raw data alone
-	cd bench && $(GO) run ./report -in $(abspath $(OUT))/raw.json -out $(abspath $(OUT))
+	cd bench && $(GO) run ./report -in $(abspath $(OUT))/raw.json -out $(abspath $(OUT)) \
+		$(if $(wildcard $(OUT)/again.json),-again $(abspath $(OUT))/again.json)
 
 .PHONY: bench-compare
 bench-compare: ## measure this tree against the commit REF, in pairs, before a merge

@@ -28,6 +28,7 @@ func main() {
 func run(args []string) error {
 	fs := flag.NewFlagSet("report", flag.ContinueOnError)
 	in := fs.String("in", "../docs/benchmarks/raw.json", "raw data of a run")
+	second := fs.String("again", "", "raw data of a second run of the same command, to be compared; empty = none")
 	out := fs.String("out", "../docs/benchmarks", "folder for the page and its plots")
 	if err := fs.Parse(args); err != nil {
 		return err
@@ -35,13 +36,28 @@ func run(args []string) error {
 	if fs.NArg() > 0 {
 		return fmt.Errorf("what is %q?", fs.Args())
 	}
-	data, err := record.Read(*in)
+	first, err := source(*in, *out)
 	if err != nil {
 		return err
 	}
-	link, err := filepath.Rel(*out, *in)
-	if err != nil {
-		return fmt.Errorf("no link from %s to %s: %w", *out, *in, err)
+	var again *page.Source
+	if *second != "" {
+		if again, err = source(*second, *out); err != nil {
+			return err
+		}
 	}
-	return page.Write(*out, page.Render(data, filepath.ToSlash(link)))
+	return page.Write(*out, page.Render(*first, again))
+}
+
+// source reads a run. The page in the folder out links to it.
+func source(path, out string) (*page.Source, error) {
+	run, err := record.Read(path)
+	if err != nil {
+		return nil, err
+	}
+	link, err := filepath.Rel(out, path)
+	if err != nil {
+		return nil, fmt.Errorf("no link from %s to %s: %w", out, path, err)
+	}
+	return &page.Source{Run: run, Link: filepath.ToSlash(link)}, nil
 }

@@ -52,7 +52,7 @@ func TestRun(t *testing.T) {
 		s := &r.Samples[i]
 		name := s.Scenario + " " + s.Peer
 		if s.Allocations != nil {
-			if *s.Allocations < -0.1 || *s.Allocations > 1 {
+			if *s.Allocations < -0.5 || *s.Allocations > 1 {
 				t.Errorf("%s %s: %v allocations a request", name, s.Route, *s.Allocations)
 			}
 			got = append(got, name)

@@ -44,8 +44,9 @@ func (b *Bench) allocations(ctx context.Context, conns int, p *measure.Process) 
 	}
 	slices.Sort(routes)
 	for _, route := range routes {
-		var counts [3]float64
-		for i, n := range []int{warmup, 0, counted} {
+		// The first look makes buffers and a connection for those that follow.
+		var counts [4]float64
+		for i, n := range []int{warmup, 0, 0, counted} {
 			o, err := c.Send(slices.Repeat([][]byte{requests[route]}, n), 0)
 			if err == nil && o.Failed > 0 {
 				err = fmt.Errorf("%d requests failed", o.Failed)
@@ -58,7 +59,7 @@ func (b *Bench) allocations(ctx context.Context, conns int, p *measure.Process) 
 			}
 		}
 		// What the counting itself allocates is in both differences.
-		each := ((counts[2] - counts[1]) - (counts[1] - counts[0])) / counted
+		each := max(0, ((counts[3]-counts[2])-(counts[2]-counts[1]))/counted)
 		samples = append(samples, record.Sample{Route: route, Requests: counted, Allocations: &each})
 	}
 	return samples, nil

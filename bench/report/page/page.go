@@ -14,10 +14,16 @@ import (
 // Name of the page's file.
 const Name = "README.md"
 
+// Source is a run, and how the page links to its data.
+type Source struct {
+	Run  *record.Run
+	Link string
+}
+
 // Render returns the files of a report by their names: the page and its plots, which it
-// links to as files beside it. Raw is how the page links to the data.
-func Render(run *record.Run, raw string) map[string][]byte {
-	r := newReport(run, raw)
+// links to as files beside it. again is a second run of the same command, or nil.
+func Render(first Source, again *Source) map[string][]byte {
+	r := newReport(first.Run, first.Link)
 	var b strings.Builder
 	r.top(&b)
 	b.WriteString("## The bars\n\n")
@@ -32,6 +38,10 @@ func Render(run *record.Run, raw string) map[string][]byte {
 	r.generators(&b)
 	b.WriteString("## Method, and what it cannot tell\n\n")
 	r.method(&b)
+	if again != nil {
+		b.WriteString("## Run twice\n\n")
+		r.repeated(&b, newReport(again.Run, again.Link))
+	}
 	b.WriteString("## Host\n\n")
 	r.host(&b)
 	b.WriteString("## Peers\n\n")

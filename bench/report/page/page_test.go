@@ -19,7 +19,7 @@ import (
 // text renders the page of a run, with plain spaces, and checks what holds for any page.
 func text(t *testing.T, run *record.Run) string {
 	t.Helper()
-	files := Render(run, "raw.json")
+	files := Render(Source{run, "raw.json"}, nil)
 	page := string(files[Name])
 	for name, file := range files {
 		if bad := regexp.MustCompile(`NaN|[^a-z]Inf|%!|\bnil\b`).Find(file); bad != nil {
@@ -115,7 +115,7 @@ func TestWholePage(t *testing.T) {
 }
 
 func TestSameInputSameBytes(t *testing.T) {
-	a, b := Render(synthetic(), "raw.json"), Render(synthetic(), "raw.json")
+	a, b := Render(Source{synthetic(), "raw.json"}, nil), Render(Source{synthetic(), "raw.json"}, nil)
 	if len(a) != len(b) || len(a) != 9 {
 		t.Errorf("%d and %d files", len(a), len(b))
 	}
