@@ -14,7 +14,7 @@ import (
 )
 
 // counted is how many requests allocations are counted over.
-const counted = 20_000
+const counted = 50_000
 
 // inline are the requests that the loops answer themselves.
 func (b *Bench) inline() map[string][]byte {

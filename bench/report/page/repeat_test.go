@@ -27,7 +27,7 @@ func TestRepeated(t *testing.T) {
 	text := string(Render(Source{first, "raw.json"}, &Source{second, "again.json"})[Name])
 	for _, want := range []string{
 		"## Run twice", "([its data](again.json))",
-		"| `ping` | 64 | 5 | +10\u00a0% | 38\u00a0% | gnet (16.0, 24.2) and fasthttp (20.0, 22.0) |",
+		"| `ping` | 64 | 5 | +10\u00a0% | 37\u00a0% | gnet (16.0, 24.2) and fasthttp (20.0, 22.0) |",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
