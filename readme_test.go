@@ -92,7 +92,8 @@ func TestReadmeFlags(t *testing.T) {
 
 // TestLinks: what the documents point to is there.
 func TestLinks(t *testing.T) {
-	for _, doc := range []string{"README.md", "ARCHITECTURE.md", "CHANGELOG.md", "docs/rationale.md", "docs/reliability.md", "bench/README.md",
+	for _, doc := range []string{
+		"README.md", "ARCHITECTURE.md", "CHANGELOG.md", "docs/rationale.md", "docs/reliability.md", "bench/README.md",
 		"docs/benchmarks/README.md", "docs/benchmarks/engine.md", "docs/benchmarks/users.md",
 	} {
 		text, err := os.ReadFile(doc)

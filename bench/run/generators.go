@@ -19,7 +19,7 @@ import (
 const (
 	wanted  = 80_000 // requests a second of the open-loop generator, from one CPU
 	agree   = 0.15   // what the two generators may differ by
-	repeats = 3      // of each check, of which the median counts
+	repeats = 5      // of each check, of which the median counts
 )
 
 // subject returns a peer by its name, if it is there.

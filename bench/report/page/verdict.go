@@ -174,7 +174,8 @@ func (r *report) verdicts(b *strings.Builder) {
 	b.WriteString("Where one peer is divided by another, the figure is a ratio: the median of the ratios of each round, and in brackets " +
 		"the least and the greatest. Verdicts are by the exact median, not by the one rounded for print." +
 		" `engine` answers with the same handlers as `fasthttp`; `pinion` is the product, with all its middleware and metrics." +
-		" Best other is the Go server that spends the least apart from fasthttp and gnet.")
+		" Best other is the Go server that spends the least apart from fasthttp and gnet." +
+		" A verdict is in doubt, and counts all the same, where the middle half of the rounds lies on both sides of the bar, or the generator was behind: another run may say otherwise.")
 	fmt.Fprintf(b, " Fewer than one object in %d requests count as none: what a process does beside its requests is counted too.\n\n", int(1/fewAllocations))
 }
 
@@ -259,6 +260,14 @@ func (j judged) text() string {
 		text += ": " + j.reason
 	case j.flawed:
 		text += ", **with errors**"
+	case j.doubtful():
+		text += ", in doubt"
 	}
 	return text
+}
+
+// doubtful reports whether another run could well come to another verdict: the middle half
+// of the rounds lies on both sides of the bar, or the generator was behind.
+func (j judged) doubtful() bool {
+	return j.behind || j.value.N > 1 && j.value.Low <= j.limit && j.limit < j.value.High
 }

@@ -250,3 +250,22 @@ func TestFileNames(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+func TestDoubt(t *testing.T) {
+	for _, c := range []struct {
+		engine []float64
+		want   string
+	}{
+		{[]float64{6, 6, 6, 6, 9}, "met"},                      // one round does not make a doubt
+		{[]float64{6, 6, 6, 8, 9}, "met, in doubt"},            // the upper quartile is beyond the bar
+		{[]float64{6, 6.5, 7.5, 8, 9}, "**missed**, in doubt"}, // the lower one is below it
+		{[]float64{7.5, 8, 8, 8, 9}, "**missed**"},
+	} {
+		run := &record.Run{}
+		costing(run, "pipeline", 64, "engine", c.engine...)
+		costing(run, "pipeline", 64, "fasthttp", 10, 10, 10, 10, 10)
+		if got := find(t, run, 4, "engine", "fasthttp")[0].text(); got != c.want {
+			t.Errorf("%v: %q, want %q", c.engine, got, c.want)
+		}
+	}
+}
