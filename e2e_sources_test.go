@@ -30,7 +30,7 @@ func TestSources(t *testing.T) {
 				t.Errorf("one of them has to make users up:\n%s%s", a.stderr, b.stderr)
 			}
 			c := newClient()
-			readAll(t, c, a, b)
+			readAll(t, s, c, a, b)
 			writeAll(t, c, a, b)
 			createTwice(t, c, a, b)
 			remove(t, c, a, b)
@@ -45,7 +45,7 @@ func TestSources(t *testing.T) {
 }
 
 // readAll reads every user through both, and expects the same, whole.
-func readAll(t *testing.T, c *client, a, b *process) {
+func readAll(t *testing.T, s *stack, c *client, a, b *process) {
 	t.Helper()
 	var ids []string
 	for id := range 300 {
@@ -80,6 +80,13 @@ func readAll(t *testing.T, c *client, a, b *process) {
 		}
 		if first == "" {
 			first = got.body
+			// What was read goes to the shared cache after the answer.
+			for end := time.Now().Add(10 * time.Second); s.ask(t, "EXISTS user:frag:300") == "0"; {
+				if time.Now().After(end) {
+					t.Fatal("what was read does not come to the shared cache")
+				}
+				time.Sleep(5 * time.Millisecond)
+			}
 		} else if got.body != first {
 			t.Error("two reads of the same differ")
 		}
