@@ -205,6 +205,42 @@ func TestLocked(t *testing.T) {
 	}
 }
 
+// An instance that makes a new file while another is making it waits for it.
+func TestOpenWhileAnotherMakesTheFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "users.db")
+	other, err := sql.Open("sqlite", path+"?_txlock=immediate")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close() //nolint:errcheck // nothing was written
+	tx, err := other.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	opts := Options{DSN: scheme + path, BusyTimeout: 50 * time.Millisecond}
+	if db, err := Open(context.Background(), opts); err == nil {
+		t.Error("opened although it cannot write", db.Close())
+	} else if !strings.Contains(err.Error(), "database is locked") {
+		t.Error(err)
+	}
+	opts.BusyTimeout = time.Minute
+	short, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	if db, err := Open(short, opts); err == nil {
+		t.Error("opened although it cannot write", db.Close())
+	} else if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Open past its deadline: %v", err)
+	}
+
+	time.AfterFunc(100*time.Millisecond, func() {
+		if err := tx.Rollback(); err != nil {
+			t.Error(err)
+		}
+	})
+	openTest(t, opts)
+}
+
 func TestReadMigrations(t *testing.T) {
 	for _, d := range []*dialect{sqliteDialect(), mysqlDialect(), postgresDialect()} {
 		steps, err := readMigrations(migrationFiles, d.name)

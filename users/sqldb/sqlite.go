@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"strconv"
+	"time"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -21,6 +22,9 @@ const cacheKiB = 8 << 10
 // walKeepBytes is what the write-ahead log is cut to after it has been written back, so
 // that one large transaction does not leave a large file behind.
 const walKeepBytes = 64 << 20
+
+// maxSwitchPause is the longest time between two looks whether a new file is free.
+const maxSwitchPause = 50 * time.Millisecond
 
 func (db *DB) openFile(ctx context.Context, opts Options) error {
 	path := db.target.path
@@ -35,12 +39,8 @@ func (db *DB) openFile(ctx context.Context, opts Options) error {
 	if db.write, err = openSQLite(driverName(path, query), 1); err != nil {
 		return err
 	}
-	var mode string
-	if err := db.write.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&mode); err != nil {
+	if err := db.switchToWAL(ctx, opts.BusyTimeout); err != nil {
 		return err
-	}
-	if mode != "wal" {
-		return fmt.Errorf("journal mode is %s: the file system does not support WAL", mode)
 	}
 	if err := db.alone(ctx, db.migrate); err != nil {
 		return err
@@ -54,6 +54,35 @@ func (db *DB) openFile(ctx context.Context, opts Options) error {
 		return err
 	}
 	return fillPool(ctx, db.read, opts.MaxConns)
+}
+
+// switchToWAL connects, by which a new file gets its write-ahead log. Of several that do
+// so at once SQLite refuses all but one without the wait that its busy timeout is for: the
+// switch turns a lock for reading into one for writing, and two that wait for each other
+// there would wait in vain. So the wait is here.
+func (db *DB) switchToWAL(ctx context.Context, wait time.Duration) error {
+	end := time.Now().Add(wait)
+	for pause := time.Millisecond; ; pause = min(2*pause, maxSwitchPause) {
+		var mode string
+		err := db.write.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&mode)
+		if err == nil && mode != "wal" {
+			return fmt.Errorf("journal mode is %s: the file system does not support WAL", mode)
+		}
+		if err == nil || !isBusy(err) || time.Now().After(end) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return cause(ctx, err)
+		case <-time.After(pause):
+		}
+	}
+}
+
+// isBusy says whether somebody else's lock is what made err.
+func isBusy(err error) bool {
+	var e *sqlite.Error
+	return errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_BUSY
 }
 
 // fillPool opens all connections now. Later there may be no descriptor left for them:
