@@ -82,16 +82,15 @@ func (l *lab) unsteady(g *group) int {
 	return max(1, 100*n/len(g.subjects)-10*(g.rounds-l.run.Rounds))
 }
 
-// round measures each subject of a group once, in another order each time: nobody is
-// always first.
+// round measures each subject of a group once, in another order each time.
 func (l *lab) round(ctx context.Context, g *group) error {
 	start := time.Now()
 	line := fmt.Sprintf("round %d, %s", g.rounds+1, g.Name)
 	if g.conns > 0 {
 		line += fmt.Sprintf(", %d connections", g.conns)
 	}
-	for i := range g.subjects {
-		s := &g.subjects[(i+g.rounds)%len(g.subjects)]
+	for _, i := range order(len(g.subjects), g.rounds) {
+		s := &g.subjects[i]
 		samples, err := l.Measure(ctx, &g.Scenario, g.conns, s)
 		if err != nil {
 			return err
@@ -106,6 +105,20 @@ func (l *lab) round(ctx context.Context, g *group) error {
 	g.took = time.Since(start)
 	l.log.say("%s  [%v of at most %v]", l.line(line, g), time.Since(l.start).Round(time.Second), l.budget)
 	return nil
+}
+
+// order is the one of a round: nobody is always first, and every other round goes
+// backwards, so that nobody always comes after the same neighbour. A host that becomes
+// slower and slower then hits all alike.
+func order(n, round int) []int {
+	of := make([]int, n)
+	for i := range of {
+		of[i] = (i + round/2) % n
+	}
+	if round%2 == 1 {
+		slices.Reverse(of)
+	}
+	return of
 }
 
 // brief is what the progress line tells of a sample.

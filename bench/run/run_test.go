@@ -132,3 +132,30 @@ func TestParse(t *testing.T) {
 		}
 	}
 }
+
+// TestOrder has every round measure each subject once, and no subject come first, or right
+// after the same other one, in all of them.
+func TestOrder(t *testing.T) {
+	const n = 5
+	first, before := map[int]int{}, map[[2]int]int{}
+	for round := range 2 * n {
+		of := order(n, round)
+		if sorted := slices.Sorted(slices.Values(of)); !slices.Equal(sorted, []int{0, 1, 2, 3, 4}) {
+			t.Fatalf("round %d measures %v", round, of)
+		}
+		first[of[0]]++
+		for i, a := range of[1:] {
+			before[[2]int{of[i], a}]++
+		}
+	}
+	for i := range n {
+		if first[i] != 2 {
+			t.Errorf("%d is first %d times in %d rounds, want 2", i, first[i], 2*n)
+		}
+	}
+	for pair, times := range before {
+		if back := before[[2]int{pair[1], pair[0]}]; times != back {
+			t.Errorf("%v follow each other %d times, and the other way round %d times", pair, times, back)
+		}
+	}
+}
