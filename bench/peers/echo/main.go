@@ -1,6 +1,7 @@
-// Command echo is the peer "echo": with its own StartConfig, whose timeouts are set in
-// BeforeServeFunc, as the comments there have it. Its serializer is replaced by one that
-// ends a document without a newline. A panic is net/http's to recover.
+// Command echo is the peer "echo": the Recover middleware of its README without the
+// RequestLogger, and its own StartConfig, whose timeouts are set in BeforeServeFunc, as the
+// comments there have it. Its serializer is replaced by one that ends a document without a
+// newline.
 package main
 
 import (
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v5"
+	"github.com/labstack/echo/v5/middleware"
 
 	"pinion/bench/peers/work"
 )
@@ -19,21 +21,26 @@ import (
 func main() { os.Exit(work.Run(serve)) }
 
 func serve(ctx context.Context, c work.Config) error {
-	a := api{users: c.Users}
-	e := echo.New()
-	e.JSONSerializer = serializer{}
-	e.GET("/api/ping", a.ping)
-	e.GET("/sleep", a.sleep)
-	e.GET("/json", a.order)
-	e.POST("/json", a.purchase)
-	e.GET("/api/users", a.find)
 	return echo.StartConfig{
 		Address: c.Addr, HideBanner: true, HidePort: true, GracefulTimeout: work.StopTimeout,
 		BeforeServeFunc: func(s *http.Server) error {
 			s.ReadTimeout, s.WriteTimeout, s.IdleTimeout = work.ReadTimeout, work.WriteTimeout, work.IdleTimeout
 			return nil
 		},
-	}.Start(ctx, e)
+	}.Start(ctx, newEcho(c.Users))
+}
+
+func newEcho(users *work.Store) *echo.Echo {
+	a := api{users: users}
+	e := echo.New()
+	e.JSONSerializer = serializer{}
+	e.Use(middleware.Recover())
+	e.GET("/api/ping", a.ping)
+	e.GET("/sleep", a.sleep)
+	e.GET("/json", a.order)
+	e.POST("/json", a.purchase)
+	e.GET("/api/users", a.find)
+	return e
 }
 
 type api struct{ users *work.Store }
