@@ -51,6 +51,22 @@ func TestWriteRead(t *testing.T) {
 	}
 }
 
+func TestPerConnection(t *testing.T) {
+	for _, c := range []struct {
+		sample Sample
+		want   float64
+	}{
+		{Sample{Open: 100, RSSBefore: 1000, RSS: 21000}, 200},
+		{Sample{Open: 100, OpenBefore: 60, RSSBefore: 1000, RSS: 21000}, 500},
+		{Sample{Open: 100, OpenBefore: 100, RSSBefore: 1000, RSS: 21000}, 0},
+		{Sample{RSS: 21000}, 0},
+	} {
+		if got := c.sample.PerConnection(); got != c.want {
+			t.Errorf("%+v: %g, want %g", c.sample, got, c.want)
+		}
+	}
+}
+
 func TestSpreadOf(t *testing.T) {
 	for _, c := range []struct {
 		v        []float64

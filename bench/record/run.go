@@ -22,7 +22,9 @@ type Run struct {
 	Command  string    `json:"command"`  // that makes such a run
 	Revision string    `json:"revision"` // of the tree that was measured, as git describe says it
 	Quick    bool      `json:"quick,omitempty"`
-	Rounds   int       `json:"rounds"`
+	// Partial says in a sentence why this is not a whole run: it was restricted, or cut off.
+	Partial string `json:"partial,omitempty"`
+	Rounds  int    `json:"rounds"`
 	Host     Host      `json:"host"`
 	// Method is what a reader has to know about this run in particular, one sentence each:
 	// which CPUs, what was left out and why.
@@ -105,9 +107,11 @@ type Sample struct {
 	Behind bool    `json:"behind,omitempty"`  // the generator did not keep up
 	Beside int64   `json:"beside,omitempty"`  // requests of other routes answered meanwhile
 
-	// Idle connections only.
-	Open      int   `json:"open,omitempty"` // connections
-	RSSBefore int64 `json:"rss_before,omitempty"`
+	// Idle connections only. The memory before was taken with OpenBefore of them open, since
+	// the first ones go into room that the process has left.
+	Open       int   `json:"open,omitempty"` // connections
+	OpenBefore int   `json:"open_before,omitempty"`
+	RSSBefore  int64 `json:"rss_before,omitempty"`
 
 	// Allocations only: objects a request, in the whole process.
 	Allocations *float64 `json:"allocations,omitempty"`
@@ -157,12 +161,14 @@ func (s *Sample) PerSecond() float64 {
 	return float64(s.Requests) / s.Seconds
 }
 
-// PerConnection returns the memory of an idle connection, in bytes.
+// PerConnection returns the memory of an idle connection, in bytes: what each of those
+// opened since RSSBefore was taken has added. It is 0 where there are none.
 func (s *Sample) PerConnection() float64 {
-	if s.Open == 0 {
+	more := s.Open - s.OpenBefore
+	if more <= 0 {
 		return 0
 	}
-	return float64(s.RSS-s.RSSBefore) / float64(s.Open)
+	return float64(s.RSS-s.RSSBefore) / float64(more)
 }
 
 // Read reads a file that Write wrote.
