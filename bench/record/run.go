@@ -25,7 +25,7 @@ type Run struct {
 	// Partial says in a sentence why this is not a whole run: it was restricted, or cut off.
 	Partial string `json:"partial,omitempty"`
 	Rounds  int    `json:"rounds"`
-	Host     Host      `json:"host"`
+	Host    Host   `json:"host"`
 	// Method is what a reader has to know about this run in particular, one sentence each:
 	// which CPUs, what was left out and why.
 	Method    []string    `json:"method"`
