@@ -4,7 +4,7 @@
 //
 //   gcc -O2 -o floor floor.c && ./floor PORT [close]
 //
-// The answer has the size of that of pinion's engine. With close it looks for
+// Its answers have the size of those of pinion's engine. With close it looks for
 // "Connection: close" in the heads of each read, answers these with the same, and then
 // closes; without it, and without the price of looking, it never does.
 #define _GNU_SOURCE
@@ -25,7 +25,7 @@ enum { MAX_EVENTS = 256, IN = 64 << 10, OUT = 256 << 10, DATE = 29 };
 #define BEFORE "HTTP/1.1 200 OK\r\nServer: pinion\r\nDate: "
 #define AFTER "\r\nContent-Type: application/json\r\nContent-Length: 15\r\n\r\n{\"status\":\"ok\"}"
 #define LAST "\r\nConnection: close\r\n"
-#define GOODBYE "HTTP/1.1 200 OK\r\nConnection: close\r\nDate: "
+#define GOODBYE "HTTP/1.1 200 OK\r\nServer: pinion\r\nConnection: close\r\nDate: "
 
 static char in[IN], out[OUT];
 static char answer[sizeof BEFORE + DATE + sizeof AFTER];

@@ -53,7 +53,7 @@ func (p *Peer) Command(binary string, o Options) ([]string, error) {
 		}
 		return []string{binary, port}, nil
 	default:
-		return []string{binary, "-addr", o.Addr, "-users", o.Users}, nil
+		return append([]string{binary, "-addr", o.Addr, "-users", o.Users}, p.args...), nil
 	}
 }
 

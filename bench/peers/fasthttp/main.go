@@ -1,11 +1,16 @@
 // Command fasthttp is the peer "fasthttp": its server with fasthttp/router and
 // encoding/json. Bodies are given away with SetBodyRaw, not copied, as fasthttp's own
 // documentation of that method has it.
+//
+// With -fragments it is the peer "fasthttp+fragments": users are encoded once, at the
+// start, and a request for some joins theirs. This is what a cache of finished answers is
+// worth to a server that has no other hand in it.
 package main
 
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"os"
 	"time"
 
@@ -15,16 +20,27 @@ import (
 	"pinion/bench/peers/work"
 )
 
-func main() { os.Exit(work.Run(serve)) }
+func main() {
+	fragments := flag.Bool("fragments", false, "encode users once, at the start")
+	os.Exit(work.Run(func(ctx context.Context, c work.Config) error { return serve(ctx, c, *fragments) }))
+}
 
-func serve(ctx context.Context, c work.Config) error {
+func serve(ctx context.Context, c work.Config, fragments bool) error {
 	a := api{users: c.Users}
+	find := a.find
+	if fragments {
+		f, err := newFragments(c.Users)
+		if err != nil {
+			return err
+		}
+		find = f.find
+	}
 	r := router.New()
 	r.GET("/api/ping", a.ping)
 	r.GET("/sleep", a.sleep)
 	r.GET("/json", a.order)
 	r.POST("/json", a.purchase)
-	r.GET("/api/users", a.find)
+	r.GET("/api/users", find)
 	s := &fasthttp.Server{
 		Handler: r.Handler, Name: "fasthttp",
 		ReadTimeout: work.ReadTimeout, WriteTimeout: work.WriteTimeout, IdleTimeout: work.IdleTimeout,
