@@ -161,7 +161,7 @@ func (l *lab) prove(ctx context.Context) error {
 		}
 		var sizes map[string]int
 		if err == nil {
-			sizes, err = check.Check(ctx, p.Addr, &s.Peer, l.Users, uint64(l.start.UnixNano()))
+			sizes, err = check.Check(ctx, check.Config{Addr: p.Addr, Peer: &s.Peer, Users: l.Users, Batch: l.Batch, Seed: uint64(l.start.UnixNano())})
 		}
 		if stopped := p.Stop(); err == nil {
 			err = stopped
