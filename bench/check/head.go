@@ -16,7 +16,7 @@ func (c *conn) head(a *answer) error {
 	// 4: the space before the reason is there even if that is empty.
 	version, rest, _ := strings.Cut(line, " ")
 	code, reason, found := strings.Cut(rest, " ")
-	if version != "HTTP/1.1" || len(code) != 3 || !digits(code) || !found || !printable(reason) {
+	if version != "HTTP/1.1" || len(code) != 3 || !found || !printable(reason) {
 		return fmt.Errorf("status line %q", line)
 	}
 	if a.status, err = strconv.Atoi(code); err != nil {

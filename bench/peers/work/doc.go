@@ -4,7 +4,7 @@
 //
 //	GET  /api/ping              {"status":"ok"}
 //	GET  /json?id=N             an Order, about 1 KiB, made from N for each request
-//	GET  /api/users?ids=1,2,3   Found, for users that are kept as structs in a map
+//	GET  /api/users?ids=1,2,3   Found, for users in a map: structs, but for fasthttp+fragments
 //	POST /json                  a Purchase of 200 bytes, answered with its Receipt
 //	GET  /sleep                 {"status":"ok"} after a millisecond
 //
