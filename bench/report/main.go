@@ -45,8 +45,26 @@ func run(args []string) error {
 		if again, err = source(*second, *out); err != nil {
 			return err
 		}
+		if err = alike(first.Run, again.Run); err != nil {
+			return fmt.Errorf("%s beside %s: %w", *second, *in, err)
+		}
 	}
 	return page.Write(*out, page.Render(*first, again))
+}
+
+// errUnlike is of a second run that cannot be compared with the first.
+var errUnlike = errors.New("not a second run of the same")
+
+func alike(first, second *record.Run) error {
+	switch {
+	case second.Partial != "":
+		return fmt.Errorf("%w: it is not a whole run: %s", errUnlike, second.Partial)
+	case second.Command != first.Command:
+		return fmt.Errorf("%w: it was made by %q, and the first by %q", errUnlike, second.Command, first.Command)
+	case second.Quick != first.Quick:
+		return fmt.Errorf("%w: one of them is quick", errUnlike)
+	}
+	return nil
 }
 
 // source reads a run. The page in the folder out links to it.

@@ -45,3 +45,34 @@ func TestRun(t *testing.T) {
 		t.Errorf("another version: %v", err)
 	}
 }
+
+// TestSecondRun takes only one that the first can be compared with.
+func TestSecondRun(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name string, r record.Run) string {
+		path := filepath.Join(dir, name)
+		if err := r.Write(path); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	first := write("raw.json", record.Run{Command: "make bench-peers"})
+	for _, c := range []struct {
+		name   string
+		second record.Run
+		want   string // of the error
+	}{
+		{"the same", record.Run{Command: "make bench-peers"}, ""},
+		{"another command", record.Run{Command: "make bench-peers ARGS='-peers engine'"}, "-peers engine"},
+		{"cut off", record.Run{Command: "make bench-peers", Partial: "it was interrupted in round 3"}, "it was interrupted in round 3"},
+		{"quick", record.Run{Command: "make bench-peers", Quick: true}, "quick"},
+	} {
+		err := run([]string{"-in", first, "-again", write("again.json", c.second), "-out", dir})
+		switch {
+		case c.want == "" && err != nil:
+			t.Errorf("%s: %v", c.name, err)
+		case c.want != "" && (!errors.Is(err, errUnlike) || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}

@@ -13,7 +13,7 @@ func (r *report) generators(b *strings.Builder) {
 		b.WriteString("Not checked in this run.\n\n")
 		return
 	}
-	t := newTable("check", ">wanted", ">got", "verdict")
+	t := newTable("check", "wanted", "got", "verdict")
 	wrong := 0
 	for _, g := range r.run.Generator {
 		found := "as wanted"

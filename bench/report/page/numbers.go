@@ -94,15 +94,28 @@ func percent(part float64) string {
 	return strconv.FormatFloat(part*100, 'f', 0, 64) + " %"
 }
 
-// spread writes a figure as in "12.3 (11.8 to 14.0)", one that was measured once alone.
-func spread(s record.Spread, format func(float64) string) string {
-	switch s.N {
-	case 0:
+// spread writes a figure as in "12.3 † (11.8 to 14.0)", one that was measured once alone.
+// In a table the brackets may go into a line of their own.
+func spread(s record.Spread, format func(float64) string, mark string) string {
+	if s.N == 0 {
 		return none
-	case 1:
-		return format(s.Median)
 	}
-	return format(s.Median) + " (" + format(s.Min) + " to " + format(s.Max) + ")"
+	return format(s.Median) + mark + extremes(s, format)
+}
+
+func extremes(s record.Spread, format func(float64) string) string {
+	if s.N < 2 {
+		return ""
+	}
+	return broken + "(" + format(s.Min) + " to " + format(s.Max) + ")"
+}
+
+// hundredths writes what is as good as zero below a hundredth, on either side of it.
+func hundredths(x float64) string {
+	if math.Abs(x) < 0.01 {
+		return "0.00"
+	}
+	return digits(x)
 }
 
 func plural(n int, one string) string {

@@ -24,10 +24,14 @@ type Source struct {
 // links to as files beside it. again is a second run of the same command, or nil.
 func Render(first Source, again *Source) map[string][]byte {
 	r := newReport(first.Run, first.Link)
+	var second *report
+	if again != nil {
+		second = newReport(again.Run, again.Link)
+	}
 	var b strings.Builder
 	r.top(&b)
 	b.WriteString("## The bars\n\n")
-	r.verdicts(&b)
+	r.verdicts(&b, second)
 	b.WriteString("## CPU time in every scenario\n\n")
 	r.cpuPlot(&b)
 	b.WriteString("## Every scenario\n\n")
@@ -38,9 +42,9 @@ func Render(first Source, again *Source) map[string][]byte {
 	r.generators(&b)
 	b.WriteString("## Method, and what it cannot tell\n\n")
 	r.method(&b)
-	if again != nil {
+	if second != nil {
 		b.WriteString("## Run twice\n\n")
-		r.repeated(&b, newReport(again.Run, again.Link))
+		r.repeated(&b, second)
 	}
 	b.WriteString("## Host\n\n")
 	r.host(&b)
@@ -91,12 +95,9 @@ func replace(path string, text []byte) error {
 // top is what a reader in a hurry sees.
 func (r *report) top(b *strings.Builder) {
 	b.WriteString("# Benchmarks: pinion beside other servers\n\n")
+	r.reservations(b)
 	b.WriteString("What one request costs in CPU time, measured side by side on one machine: the same routes, the same bodies, rounds that take turns. " +
 		"Everything here is made from [the raw data](" + r.raw + ") by `make bench-report`, bars that pinion misses included.\n\n")
-	if r.run.Quick {
-		b.WriteString("> [!WARNING]\n> **A quick run.** " + plural(r.run.Rounds, "round") +
-			", short ones, and not all of the scenarios: good for a look, not to be quoted.\n\n")
-	}
 	if r.mostRounds < 3 {
 		b.WriteString("> [!NOTE]\n> No figure was taken three times: nothing here says how steady it is.\n\n")
 	}
@@ -107,6 +108,20 @@ func (r *report) top(b *strings.Builder) {
 		return
 	}
 	r.headlineTable(b)
+}
+
+// reservations say before all else why a run is not one to be quoted.
+func (r *report) reservations(b *strings.Builder) {
+	var why []string
+	if r.run.Quick {
+		why = append(why, "A quick run: "+plural(r.run.Rounds, "round")+", short ones, and not all of the scenarios. Good for a look, not to be quoted.")
+	}
+	if r.run.Partial != "" {
+		why = append(why, "Not a whole run: "+prose(strings.ReplaceAll(r.run.Partial, "*", "\\*")))
+	}
+	if why != nil {
+		b.WriteString("**" + strings.Join(why, " ") + "**\n\n")
+	}
 }
 
 func (r *report) date() string {
@@ -121,23 +136,25 @@ func (r *report) date() string {
 }
 
 func (r *report) headlineTable(b *strings.Builder) {
-	t := newTable("peer", "version", ">CPU, µs/request", ">×\u00a0"+floor, ">×\u00a0"+fasthttp)
+	t := newTable("peer", "version", ">×\u00a0"+fasthttp, ">×\u00a0"+floor, ">CPU, µs/request")
 	unsteady := false
 	for _, peer := range r.measured("ping", 64) {
 		s := r.of(headline(peer), (*record.Sample).Micros)
-		row := []string{peerName(peer), or(prose(r.peer(peer).Version), none), spread(s, digits) + r.cpuDagger(headline(peer))}
 		unsteady = unsteady || r.cpuDagger(headline(peer)) != ""
-		for _, to := range []string{floor, fasthttp} {
+		row := []string{peerName(peer), or(prose(r.peer(peer).Version), none)}
+		for _, to := range []string{fasthttp, floor} {
 			cell := none
 			if ratio := r.ratio(headline(peer), headline(to), (*record.Sample).Micros); ratio.N > 0 {
 				cell = fmt.Sprintf("%.2f", ratio.Median)
 			}
 			row = append(row, cell)
 		}
-		t.add(row...)
+		t.add(append(row, spread(s, digits, r.cpuDagger(headline(peer))))...)
 	}
 	t.write(b)
-	b.WriteString("Median of the rounds, in brackets the least and the greatest. A column with × is the ratio to the CPU time of that peer, the median of the ratios of each round.")
+	b.WriteString("A column with × is the ratio to the CPU time of that peer, the median of the ratios of each round: both sides of a round saw the same host. " +
+		"It is a median of its own, so it need not be the one of the two figures beside it. " +
+		"µs are the median of the rounds, in brackets the least and the greatest, and move with the host from round to round.")
 	if unsteady {
 		b.WriteString(" † is [unsteady](#every-scenario).")
 	}
@@ -155,7 +172,7 @@ func (r *report) legend(b *strings.Builder) {
 	}
 	b.WriteString("Figures are medians of the rounds, with three significant digits; brackets hold the least and the greatest. Peers stand in the order of the first plot. " +
 		"Under \"CPU, server / load\" is how much of the time of one CPU the server used, and how much the generator of the load: where the latter gave out first, throughput is no measure of the server. " +
-		"RSS is the resident memory of all processes of the server.\n\n")
+		"Errors, if there were any, stand below a table.\n\n")
 	fmt.Fprintf(b, "- † unsteady: the middle half of the rounds is wider than %.0f %% of the median, or there are fewer than three. Of CPU times, what made all peers of a round slower or faster alike is left out of this.%s\n"+
 		"- ‡ the generator was the limit: it used at least %.0f %% of its %s while the server used less of its own, or it could not send when requests were due.\n"+
 		"- – not measured, or not known.\n\n", record.Steady*100, more, busy*100, of)

@@ -126,18 +126,35 @@ func TestSameInputSameBytes(t *testing.T) {
 	}
 }
 
+// TestOrderAndRatios has a host that is slow in the second round. By the medians of µs, other
+// would stand before engine.
 func TestOrderAndRatios(t *testing.T) {
-	run := &record.Run{Rounds: 3, Peers: []record.Peer{{Name: "engine"}, {Name: "fasthttp"}, {Name: "floor"}, {Name: "elsewhere"}}}
-	costing(run, "ping", 64, "engine", 6, 7, 8)
-	costing(run, "ping", 64, "fasthttp", 12, 10, 10) // of the rounds: 0.5, 0.7, 0.8
+	run := &record.Run{Rounds: 3, Peers: []record.Peer{{Name: "other"}, {Name: "engine"}, {Name: "fasthttp"}, {Name: "floor"}, {Name: "elsewhere"}}}
+	costing(run, "ping", 64, "other", 7.5, 16, 7.5)
+	costing(run, "ping", 64, "engine", 6, 14, 8)
+	costing(run, "ping", 64, "fasthttp", 10, 20, 10) // of the rounds: 0.6, 0.7, 0.8
 	costing(run, "ping", 64, "floor", 5, 5, 5)
 	costing(run, "json", 64, "elsewhere", 5, 5, 5)
 	page := text(t, run)
-	if got := row(t, page, "**engine**"); !slices.Equal(got, []string{"**engine**", "–", "7.00 (6.00 to 8.00) †", "1.40", "0.70"}) {
+	if got := row(t, page, "**engine**"); !slices.Equal(got, []string{"**engine**", "–", "0.70", "1.60", "8.00 † (6.00 to 14.0)"}) {
 		t.Errorf("got %q", got)
 	}
-	if got := newReport(run, "").order; !slices.Equal(got, []string{"floor", "engine", "fasthttp", "elsewhere"}) {
-		t.Errorf("order %v", got)
+	r := newReport(run, "")
+	if want := []string{"floor", "engine", "other", "fasthttp", "elsewhere"}; !slices.Equal(r.order, want) {
+		t.Errorf("order %v, want %v", r.order, want)
+	}
+	var b strings.Builder
+	r.headlinePlot(&b)
+	for _, want := range []string{">0.70</text>", ">8.00</text>", "divided by that of fasthttp", "<title>engine: 0.70</title>"} {
+		if !bytes.Contains(r.plots["cpu-ping.svg"], []byte(want)) {
+			t.Errorf("the plot has no %s", want)
+		}
+	}
+
+	// With no fasthttp there is only the absolute figure.
+	run.Samples = slices.DeleteFunc(run.Samples, func(s record.Sample) bool { return s.Peer == "fasthttp" })
+	if got, want := newReport(run, "").order, []string{"floor", "other", "engine", "fasthttp", "elsewhere"}; !slices.Equal(got, want) {
+		t.Errorf("order %v, want %v", got, want)
 	}
 }
 
@@ -161,8 +178,8 @@ func TestMarks(t *testing.T) {
 		record.Sample{Scenario: "rate", Conns: 8, Peer: "lost", Rate: 100, Requests: 200, Seconds: 3, ServerCPU: 1, GeneratorCPU: 3, Behind: true})
 	page := text(t, run)
 	deep := page[strings.Index(page, "## Every scenario"):]
-	wants(t, deep, "\n| steady | 7.00 (7.00 to 7.10) |", "\n| unsteady | 9.00 (7.00 to 12.0) † |", "\n| fast ‡ | 8.00", "\n| both | 10.0",
-		"| **2,106** (2,100 status, 6 timeout) |", "\n| kept |", "\n| lost ‡ |", "| 80 % / 96 % |")
+	wants(t, deep, "\n| steady | 7.00 (7.00 to 7.10) |", "\n| unsteady | 9.00 † (7.00 to 12.0) |", "\n| fast ‡ | 8.00", "\n| both | 10.0",
+		"Errors in all rounds together: failing **2,106** (2,100 status, 6 timeout).\n", "\n| kept |", "\n| lost ‡ |", "| 80 % / 96 % |")
 
 	// A machine with more CPUs for the generator: one of them is not all.
 	run.Host.LoadCPUs = "1-2"
@@ -176,11 +193,57 @@ func TestQuickRun(t *testing.T) {
 	costing(run, "ping", 64, "fasthttp", 10)
 	page := text(t, run)
 	top, _, _ := strings.Cut(page, "##")
-	wants(t, top, "**A quick run.** 1 round", "not to be quoted", "No figure was taken three times", "| **engine** | – | 7.00 | – | 0.70 |")
+	if first := strings.Split(top, "\n")[2]; first != "**A quick run: 1 round, short ones, and not all of the scenarios. Good for a look, not to be quoted.**" {
+		t.Errorf("first line: %s", first)
+	}
+	wants(t, top, "No figure was taken three times", "| **engine** | – | 0.70 | – | 7.00 |")
 	wants(t, page, "Scenario `json`: not measured in this run.", "not measured: this run has no scenario `pipeline`",
-		"| engine ÷ floor | ≤ 1.12 | ≤ 1.05 | – | not measured: `floor` has no sample of `ping` |", "Not checked in this run.",
-		"| engine ÷ fasthttp | ≤ 0.87 | ≤ 0.75 | 0.700 | goal met |", "not measured: `engine` has no sample with 256 connections")
+		"| not measured: `floor` has no sample of `ping` | CPU, ping, 64 connections | engine ÷ floor | 1.12 | 1.05 | – |", "Not checked in this run.",
+		"| goal met | CPU, ping, 64 connections | engine ÷ fasthttp | 0.87 | 0.75 | 0.700 |", "not measured: `engine` has no sample with 256 connections")
 	lacks(t, page, "† |", "1 rounds")
+}
+
+// TestPartialRun has the reason before all else.
+func TestPartialRun(t *testing.T) {
+	run := &record.Run{Partial: "it was cut off after *two* of 5 rounds."}
+	page := text(t, run)
+	if first := strings.Split(page, "\n")[2]; first != `**Not a whole run: it was cut off after \*two\* of 5 rounds.**` {
+		t.Errorf("first line: %s", first)
+	}
+	run.Quick, run.Rounds = true, 2
+	wants(t, text(t, run), "**A quick run: 2 rounds, ", "quoted. Not a whole run: it was")
+	lacks(t, text(t, &record.Run{}), "Not a whole run")
+}
+
+// TestMemoryUnderLoad is a table where a scenario has several numbers of connections.
+func TestMemoryUnderLoad(t *testing.T) {
+	run := &record.Run{}
+	for _, n := range []int{1, 64, 256} {
+		costing(run, "ping", n, "engine", 5)
+		run.Samples[len(run.Samples)-1].RSS = int64(n) << 20
+	}
+	costing(run, "ping", 64, "gin", 5)
+	page := text(t, run)
+	wants(t, page, "| peer | 1 connection | 64 connections | 256 connections |\n", "\n| **engine** | 1.00 MiB | 64.0 MiB | 256 MiB |\n")
+	lacks(t, page, "\n| gin | – | – | – |\n")
+}
+
+func TestUsersLikeForLike(t *testing.T) {
+	run := &record.Run{}
+	costing(run, "users", 64, "pinion", 10)
+	costing(run, "users", 64, "fasthttp", 50)
+	page := text(t, run)
+	wants(t, page, "other servers encode structs for each request")
+	lacks(t, page, fragments, "to compare")
+	costing(run, "users", 64, fragments, 20)
+	page = text(t, run)
+	wants(t, page, "| 7 | goal met | CPU, 20 users | pinion ÷ fasthttp | 0.40 | 0.25 | 0.200 |",
+		"|  | to compare | both with JSON made beforehand | pinion ÷ fasthttp+fragments | – | – | 0.500 |",
+		"Like for like is the comparison with `fasthttp+fragments`", "**1 met** (1 of them with the goal), **0 missed**, **0 undecided**, 12 not measured")
+	run.Peers = []record.Peer{{Name: fragments, Language: "Go"}}
+	if got := newReport(run, "").best("users", 64, figure{get: (*record.Sample).Micros}); got != "" {
+		t.Errorf("%q counts as another server", got)
+	}
 }
 
 func TestEmptyRun(t *testing.T) {
@@ -198,8 +261,8 @@ func TestNothingAnswered(t *testing.T) {
 	costing(run, "ping", 64, "fasthttp", 10)
 	run.Samples = append(run.Samples, record.Sample{Scenario: "ping", Conns: 64, Peer: "engine", Seconds: 10, ServerCPU: 3, Errors: &record.Errors{Connect: 5}})
 	page := text(t, run)
-	wants(t, page, "| engine ÷ fasthttp | ≤ 0.87 | ≤ 0.75 | – | not measured: no round has a figure of `engine` and of `fasthttp` |", "**5** (5 connect)")
-	lacks(t, page, "goal met |")
+	wants(t, page, "| not measured: no round has a figure of `engine` and of `fasthttp` | CPU, ping, 64 connections | engine ÷ fasthttp | 0.87 | 0.75 | – |", "**engine** **5** (5 connect)")
+	lacks(t, page, "| goal met |")
 	if order := newReport(run, "").order; order[0] != "fasthttp" {
 		t.Errorf("order %v", order)
 	}
@@ -274,6 +337,10 @@ func TestNumbers(t *testing.T) {
 		{digits(-1234), "-1,230"},
 		{digits(-123), "-123"},
 		{three(1234.5678), "1,234.568"},
+		{hundredths(-0.004), "0.00"},
+		{hundredths(0.0099), "0.00"},
+		{hundredths(0.01), "0.0100"},
+		{hundredths(-0.12), "-0.120"},
 		{duration(0.5), "0.500 µs"},
 		{duration(999.4), "999 µs"},
 		{duration(999.6), "1.00 ms"},

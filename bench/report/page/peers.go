@@ -15,13 +15,33 @@ const (
 	engine   = "engine"   // the same transport with the handlers of the comparison
 	floor    = "floor"    // answers without parsing
 	fasthttp = "fasthttp" // what most ratios are taken to
+
+	fragments = "fasthttp+fragments" // with the JSON of each user made beforehand
 )
 
 // headline is the measurement by which peers are ordered.
 func headline(peer string) record.Key { return record.Key{Scenario: "ping", Conns: 64, Peer: peer} }
 
-// peers returns all peers, the one with the least CPU time per request in the headline
-// first. Those that are not in it come last, as they stand in the data.
+// against returns the peer that CPU times of the headline are divided by, or none.
+func (r *report) against() string {
+	if r.of(headline(fasthttp), (*record.Sample).Micros).N > 0 {
+		return fasthttp
+	}
+	return ""
+}
+
+// lead is the figure by which peers are ordered: CPU time in the headline, divided by that
+// of fasthttp in the same round where there is one. Absolute figures move with the host
+// from round to round, and by them the order would contradict the ratios.
+func (r *report) lead(peer string) record.Spread {
+	if to := r.against(); to != "" {
+		return r.ratio(headline(peer), headline(to), (*record.Sample).Micros)
+	}
+	return r.of(headline(peer), (*record.Sample).Micros)
+}
+
+// peers returns all peers, the one that leads first. Those that are not in the headline
+// come last, as they stand in the data.
 func (r *report) peers() []string {
 	var names []string
 	add := func(name string) {
@@ -35,8 +55,12 @@ func (r *report) peers() []string {
 	for i := range r.run.Samples {
 		add(r.run.Samples[i].Peer)
 	}
+	leads := map[string]record.Spread{}
+	for _, name := range names {
+		leads[name] = r.lead(name)
+	}
 	slices.SortStableFunc(names, func(a, b string) int {
-		x, y := r.of(headline(a), (*record.Sample).Micros), r.of(headline(b), (*record.Sample).Micros)
+		x, y := leads[a], leads[b]
 		if x.N == 0 || y.N == 0 {
 			return cmp.Compare(min(1, y.N), min(1, x.N))
 		}

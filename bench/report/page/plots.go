@@ -16,36 +16,29 @@ func (r *report) plot(b *strings.Builder, file, alt string, svg []byte, caption 
 	fmt.Fprintf(b, "![%s](%s)\n\n%s\n\n", alt, file, caption)
 }
 
-// against returns the peer that ratios of the headline are taken to.
-func (r *report) against() string {
-	for _, p := range []string{floor, fasthttp} {
-		if r.of(headline(p), (*record.Sample).Micros).N > 0 {
-			return p
-		}
-	}
-	return ""
-}
-
-// headlinePlot draws CPU time per ping. It draws nothing where there is nothing.
+// headlinePlot draws CPU time per ping, by which the peers are ordered. It draws nothing
+// where there is nothing.
 func (r *report) headlinePlot(b *strings.Builder) bool {
-	to := r.against()
 	p := chart.Bars{
 		Title:    "CPU time per request: GET /api/ping, 64 connections",
 		Subtitle: "Shorter is better. Bar: median of the rounds; whisker: least and greatest.",
 		Axis:     "CPU time of the server process, user and system, µs per request",
 		Format:   tick(digits),
 	}
-	if to != "" {
-		p.Notes = "× " + to
+	ratio := r.against() != ""
+	if ratio {
+		p.Axis = "CPU time of the server process, user and system, divided by that of " + r.against() + " in the same round"
+		p.Notes = "µs per request"
 	}
 	for _, peer := range r.measured("ping", 64) {
-		s := r.of(headline(peer), (*record.Sample).Micros)
+		s := r.lead(peer)
 		if s.N == 0 {
 			continue
 		}
-		bar := chart.Bar{Name: peer, Value: s.Median, Min: s.Min, Max: s.Max, Text: digits(s.Median) + " µs", Style: fill(peer)}
-		if ratio := r.ratio(headline(peer), headline(to), (*record.Sample).Micros); ratio.N > 0 && peer != to {
-			bar.Note = fmt.Sprintf("%.2f", ratio.Median)
+		micros := digits(r.of(headline(peer), (*record.Sample).Micros).Median)
+		bar := chart.Bar{Name: peer, Value: s.Median, Min: s.Min, Max: s.Max, Text: micros + " µs", Style: fill(peer)}
+		if ratio {
+			bar.Text, bar.Note = fmt.Sprintf("%.2f", s.Median), micros
 		}
 		p.Bars = append(p.Bars, bar)
 	}
@@ -185,7 +178,22 @@ func (r *report) idlePlot(b *strings.Builder, sc scenario, conns int) {
 		file += fmt.Sprintf("-%d", conns)
 	}
 	r.plot(b, "memory-"+file+".svg", "Resident memory per idle connection, by server", p.SVG(),
-		"Resident memory of the server with the connections open, each of which has served a request, less that before, by their number; median of the rounds. What the kernel keeps for a socket is not in it.")
+		"What resident memory of the server grew by, divided by the number of connections opened meanwhile, each of which has served a request; median of the rounds. What the kernel keeps for a socket is not in it. "+r.slope(sc.Name, conns))
+}
+
+// slope says from where on the growth of memory was looked at.
+func (r *report) slope(scenario string, conns int) string {
+	s := record.SpreadOf(nil)
+	for _, peer := range r.measured(scenario, conns) {
+		before := r.of(record.Key{Scenario: scenario, Conns: conns, Peer: peer}, func(s *record.Sample) float64 { return float64(s.OpenBefore) })
+		if before.N > 0 && !(before.Median >= s.Median) {
+			s = before
+		}
+	}
+	if s.N == 0 {
+		return "It was looked at from the first connection on, and these go into room that a process has left: one with a large heap, such as `pinion`, looks better than it is."
+	}
+	return "It was looked at from " + plural(int(s.Median), "connection") + " on, since the first go into room that a process has left."
 }
 
 // fileName keeps of a name what is safe in a file's name and in a link.

@@ -83,8 +83,12 @@ func (r *report) writeScenarios(b *strings.Builder) {
 			b.WriteString(prose(sc.About))
 		}
 		b.WriteString("\n\n")
+		if sc.Name == "users" {
+			r.likeForLike(b, sc)
+		}
 		if sc.kind == closedLoop && len(sc.conns) > 2 {
 			r.throughputPlot(b, sc)
+			r.memoryTable(b, sc)
 		}
 		first := sc.usual()
 		r.writeConns(b, sc, first)
@@ -107,6 +111,15 @@ func (r *report) writeScenarios(b *strings.Builder) {
 	}
 }
 
+// likeForLike says with which peer pinion can be compared where its answer is ready.
+func (r *report) likeForLike(b *strings.Builder, sc scenario) {
+	b.WriteString("`pinion` joins JSON that was made when the users were read, and other servers encode structs for each request: that is compared here, and not the transport alone.")
+	if slices.ContainsFunc(sc.conns, func(n int) bool { return slices.Contains(r.measured(sc.Name, n), fragments) }) {
+		b.WriteString(" Like for like is the comparison with " + code(fragments) + ", the same as `fasthttp` with the JSON of each user made beforehand.")
+	}
+	b.WriteString("\n\n")
+}
+
 func (r *report) writeConns(b *strings.Builder, sc scenario, n int) {
 	switch sc.kind {
 	case openLoop:
@@ -114,7 +127,7 @@ func (r *report) writeConns(b *strings.Builder, sc scenario, n int) {
 	case idle:
 		r.idlePlot(b, sc, n)
 	}
-	if sc.kind != objects {
+	if sc.kind != objects && n > 0 {
 		fmt.Fprintf(b, "**%s**\n\n", plural(n, "connection"))
 	}
 	r.table(b, sc, n)
@@ -133,113 +146,10 @@ func (r *report) table(b *strings.Builder, sc scenario, conns int) {
 	}
 }
 
-func (r *report) closedTable(b *strings.Builder, name string, conns int) {
-	base := fasthttp
-	if name == "loops" {
-		base = oneLoop
-	}
-	t := newTable("peer", ">CPU, µs/request", ">×\u00a0"+base, ">requests/s", ">CPU, server / load", ">p50", ">p99", ">RSS", ">errors")
-	for _, peer := range r.measured(name, conns) {
-		key := record.Key{Scenario: name, Conns: conns, Peer: peer}
-		cpu := r.of(key, (*record.Sample).Micros)
-		ratio := none
-		if s := r.ratio(key, record.Key{Scenario: name, Conns: conns, Peer: base}, (*record.Sample).Micros); s.N > 0 {
-			ratio = fmt.Sprintf("%.2f", s.Median)
-		}
-		t.add(r.label(peer, key), spread(cpu, digits)+r.cpuDagger(key), ratio,
-			digits(r.of(key, (*record.Sample).PerSecond).Median), r.uses(key),
-			duration(r.of(key, latency(func(l *record.Latency) float64 { return l.P50 })).Median),
-			duration(r.of(key, p99).Median), r.rss(key), r.errorText(key))
-	}
-	t.write(b)
-}
-
-func (r *report) openTable(b *strings.Builder, name string, conns int) {
-	beside := false
-	for _, peer := range r.order {
-		beside = beside || r.beside(record.Key{Scenario: name, Conns: conns, Peer: peer}).N > 0
-	}
-	head := []string{"peer", ">due/s", ">answered/s", ">errors", ">CPU, µs/request", ">p50", ">p99", ">p99.9", ">greatest", ">generator late, p99", ">CPU, server / load"}
-	if beside { // the CPU time is of both kinds of request
-		head[4] = ">pings beside/s"
-	}
-	t := newTable(head...)
-	for _, peer := range r.measured(name, conns) {
-		key := record.Key{Scenario: name, Conns: conns, Peer: peer}
-		cpu := r.of(key, (*record.Sample).Micros)
-		cost := digits(cpu.Median) + r.cpuDagger(key)
-		if beside {
-			cost = digits(r.beside(key).Median)
-		}
-		row := []string{
-			r.label(peer, key), digits(r.of(key, func(s *record.Sample) float64 { return s.Rate }).Median),
-			digits(r.of(key, (*record.Sample).PerSecond).Median), r.errorText(key), cost,
-		}
-		for _, of := range []func(*record.Latency) float64{
-			func(l *record.Latency) float64 { return l.P50 },
-			func(l *record.Latency) float64 { return l.P99 },
-			func(l *record.Latency) float64 { return l.P999 },
-			func(l *record.Latency) float64 { return l.Max },
-		} {
-			row = append(row, duration(r.of(key, latency(of)).Median))
-		}
-		late := r.of(key, func(s *record.Sample) float64 { return s.OwnLag })
-		t.add(append(row, duration(late.Median), r.uses(key))...)
-	}
-	t.write(b)
-}
-
-// beside returns requests of other routes a second.
-func (r *report) beside(key record.Key) record.Spread {
-	return r.of(key, func(s *record.Sample) float64 {
-		if s.Seconds == 0 {
-			return 0
-		}
-		return float64(s.Beside) / s.Seconds
-	})
-}
-
-func (r *report) idleTable(b *strings.Builder, name string, conns int) {
-	t := newTable("peer", ">memory per connection", ">×\u00a0"+fasthttp, ">connections open", ">RSS before", ">RSS with them", ">errors")
-	for _, peer := range r.measured(name, conns) {
-		key := record.Key{Scenario: name, Conns: conns, Peer: peer}
-		each := r.of(key, (*record.Sample).PerConnection)
-		ratio := none
-		if s := r.ratio(key, record.Key{Scenario: name, Conns: conns, Peer: fasthttp}, (*record.Sample).PerConnection); s.N > 0 {
-			ratio = digits(s.Median)
-		}
-		open := none
-		if s := r.of(key, func(s *record.Sample) float64 { return float64(s.Open) }); s.N > 0 {
-			open = count(int64(s.Median))
-		}
-		t.add(r.label(peer, key), spread(each, bytesOf)+r.dagger(each), ratio, open,
-			bytesOf(r.of(key, func(s *record.Sample) float64 { return float64(s.RSSBefore) }).Median), r.rss(key), r.errorText(key))
-	}
-	t.write(b)
-}
-
-func (r *report) objectsTable(b *strings.Builder, name string, conns int) {
-	t := newTable("peer", "route", ">objects per request", ">requests", ">errors")
-	for _, peer := range r.measured(name, conns) {
-		for _, s := range r.run.Of(record.Key{Scenario: name, Conns: conns, Peer: peer}) {
-			found := none
-			if s.Allocations != nil {
-				found = digits(*s.Allocations)
-			}
-			var e record.Errors
-			if s.Errors != nil {
-				e = *s.Errors
-			}
-			t.add(peerName(peer), code(s.Route), found, count(s.Requests), errorText(e))
-		}
-	}
-	t.write(b)
-}
-
 // label is the name of a peer in a table, with the mark of a generator that was the limit.
 func (r *report) label(peer string, key record.Key) string {
 	if r.limited(key) {
-		return peerName(peer) + " ‡"
+		return peerName(peer) + "\u00a0‡"
 	}
 	return peerName(peer)
 }
@@ -249,35 +159,6 @@ func peerName(peer string) string {
 		return "**" + prose(peer) + "**"
 	}
 	return prose(peer)
-}
-
-func (r *report) uses(key record.Key) string {
-	return percent(r.of(key, serverUse).Median) + " / " + percent(r.of(key, generatorUse).Median)
-}
-
-func (r *report) rss(key record.Key) string {
-	return bytesOf(r.of(key, func(s *record.Sample) float64 { return float64(s.RSS) }).Median)
-}
-
-func (r *report) errorText(key record.Key) string { return errorText(r.errors(key)) }
-
-// errorText says what went wrong, in bold.
-func errorText(e record.Errors) string {
-	var kinds []string
-	sum := int64(0)
-	for _, k := range []struct {
-		n    int64
-		name string
-	}{{e.Status, "status"}, {e.Connect, "connect"}, {e.Read, "read"}, {e.Write, "write"}, {e.Timeout, "timeout"}} {
-		if k.n > 0 {
-			sum += k.n
-			kinds = append(kinds, count(k.n)+" "+k.name)
-		}
-	}
-	if sum == 0 {
-		return "0"
-	}
-	return "**" + count(sum) + "** (" + strings.Join(kinds, ", ") + ")"
 }
 
 func or(s, instead string) string {

@@ -12,6 +12,10 @@ type table struct {
 // newTable makes a table of columns; one whose name starts with ">" is aligned right.
 func newTable(head ...string) *table { return &table{head: head} }
 
+// broken is where a line may end in a cell that is aligned right, whose spaces else keep it
+// in one.
+const broken = "\n"
+
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
 func (t *table) write(b *strings.Builder) {
@@ -33,6 +37,7 @@ func (t *table) write(b *strings.Builder) {
 			if strings.HasPrefix(t.head[i], ">") { // figures stay in one line
 				cell = strings.ReplaceAll(cell, " ", "\u00a0")
 			}
+			cell = strings.ReplaceAll(cell, broken, " ")
 			// Also right within code: tables are split before anything else.
 			b.WriteString(" " + strings.ReplaceAll(cell, "|", `\|`) + " |")
 		}

@@ -4,23 +4,24 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"pinion/bench/record"
 )
 
+// verdict on a bar; of several rows of a bar the least counts.
 type verdict int
 
 const (
 	notMeasured verdict = iota
 	missed
+	undecided // by this run, on which side of the bar the figure is
 	met
 	goalMet
 )
 
 func (v verdict) String() string {
-	return [...]string{"not measured", "**missed**", "met", "goal\u00a0met"}[v]
+	return [...]string{"not measured", "**missed**", "undecided", "met", "goal\u00a0met"}[v]
 }
 
 // judged is a bar with what was measured.
@@ -29,12 +30,14 @@ type judged struct {
 	found  int    // connections
 	other  string // which peer the ratio was taken to
 	value  record.Spread
-	at     string // where it is worst, or how many routes it is the same for
+	at     string // where it is worst, or for how many routes it is the same
 	reason string // why it was not measured
 
 	verdict verdict
-	flawed  bool // errors while it was measured
-	behind  bool // the generator was behind
+	side    verdict // what the median alone says: missed, met or goalMet
+	flawed  bool    // errors while it was measured
+	behind  bool    // the generator was behind
+	faulty  bool    // a check of the generator failed, and the figure depends on it
 }
 
 // judge returns the rows of a bar.
@@ -81,19 +84,40 @@ func (r *report) judgeAt(b bar, conns int) judged {
 		}
 		return j
 	}
-	switch m := j.value.Median; {
-	case m <= b.goal:
-		j.verdict = goalMet
-	case m <= b.limit:
-		j.verdict = met
-	default:
-		j.verdict = missed
-	}
 	for _, key := range []record.Key{of, to} {
 		j.flawed = j.flawed || r.errors(key) != (record.Errors{})
 		j.behind = j.behind || b.figure.latency && r.limited(key)
 	}
+	j.faulty = b.figure.latency && slices.ContainsFunc(r.run.Generator, func(g record.Generator) bool { return !g.OK })
+	j.decide()
 	return j
+}
+
+// decide claims no more than the rounds bear out: of a goal in doubt the bar is left, and
+// of a bar in doubt nothing.
+func (j *judged) decide() {
+	switch m := j.value.Median; {
+	case m <= j.goal:
+		j.side = goalMet
+	case m <= j.limit:
+		j.side = met
+	default:
+		j.side = missed
+	}
+	switch {
+	case j.behind || j.faulty || j.crosses(j.limit):
+		j.verdict = undecided
+	case j.side == goalMet && j.crosses(j.goal):
+		j.verdict = met
+	default:
+		j.verdict = j.side
+	}
+}
+
+// crosses reports whether the middle half of the rounds lies on both sides of a line, so
+// that another run could well come out on the other one.
+func (j *judged) crosses(line float64) bool {
+	return j.value.N > 1 && j.value.Low <= line && line < j.value.High
 }
 
 // missing says what a bar lacks to be judged, if anything.
@@ -124,7 +148,7 @@ func (r *report) missing(j judged) string {
 func (r *report) best(scenario string, conns int, f figure) string {
 	best, least := "", math.Inf(1)
 	for _, p := range r.order {
-		if isPinion(p) || p == fasthttp || p == "gnet" || !strings.EqualFold(r.peer(p).Language, "Go") {
+		if isPinion(p) || p == fasthttp || p == fragments || p == "gnet" || !strings.EqualFold(r.peer(p).Language, "Go") {
 			continue
 		}
 		if s := r.of(record.Key{Scenario: scenario, Conns: conns, Peer: p}, f.get); s.N > 0 && s.Median < least {
@@ -136,138 +160,30 @@ func (r *report) best(scenario string, conns int, f figure) string {
 
 // worst returns the greatest figure of any sample, and its route.
 func (r *report) worst(key record.Key, f figure) (record.Spread, string) {
-	worst, at, n := -1.0, "", 0
+	worst, at := math.Inf(-1), ""
+	routes := map[string]bool{}
 	for _, s := range r.run.Of(key) {
 		v := f.get(&s)
-		if v >= 0 && finite(v) {
-			n++
+		if !finite(v) {
+			continue
 		}
-		if v > worst && finite(v) {
+		routes[s.Route] = true
+		if v > worst {
 			worst, at = v, code(s.Route)
 		}
 	}
 	switch {
-	case n == 0:
+	case len(routes) == 0:
 		return record.SpreadOf(nil), ""
-	case worst == 0:
-		at = "in " + plural(n, "sample")
+	case worst < fewAllocations:
+		at = "on " + plural(len(routes), "route")
 	}
 	return record.SpreadOf([]float64{worst}), at
 }
 
-// verdicts is the table of all bars, and a sentence that counts them.
-func (r *report) verdicts(b *strings.Builder) {
-	t := newTable(">#", "what", ">connections", "of", ">bar", ">goal", ">measured", "verdict")
-	rows := map[int][]verdict{}
-	for _, one := range bars() {
-		for _, j := range r.judge(one) {
-			number, what := strconv.Itoa(j.number), j.what
-			if rows[j.number] != nil {
-				number, what = "", ""
-			}
-			rows[j.number] = append(rows[j.number], j.verdict)
-			t.add(number, what, j.conns(), j.about(), j.bound(j.limit), j.bound(j.goal), j.measured(r), j.text())
-		}
-	}
-	tally(b, rows)
-	t.write(b)
-	b.WriteString("Where one peer is divided by another, the figure is a ratio: the median of the ratios of each round, and in brackets " +
-		"the least and the greatest. Verdicts are by the exact median, not by the one rounded for print." +
-		" `engine` answers with the same handlers as `fasthttp`; `pinion` is the product, with all its middleware and metrics." +
-		" Best other is the Go server that spends the least apart from fasthttp and gnet." +
-		" A verdict is in doubt, and counts all the same, where the middle half of the rounds lies on both sides of the bar, or the generator was behind: another run may say otherwise.")
-	fmt.Fprintf(b, " Fewer than one object in %d requests count as none: what a process does beside its requests is counted too.\n\n", int(1/fewAllocations))
-}
-
-// tally counts bars, by the verdicts on their rows: a bar is worth its worst row.
-func tally(b *strings.Builder, rows map[int][]verdict) {
-	n := map[verdict]int{}
-	partly := 0
-	for _, all := range rows {
-		judged := slices.DeleteFunc(slices.Clone(all), func(v verdict) bool { return v == notMeasured })
-		if len(judged) == 0 {
-			n[notMeasured]++
-			continue
-		}
-		n[slices.Min(judged)]++
-		if len(judged) < len(all) {
-			partly++
-		}
-	}
-	fmt.Fprintf(b, "Of the %d bars that pinion set itself, **%d met** (%d of them with the goal), **%d missed**, %d not measured. A bar counts as missed when any of its rows is missed",
-		len(rows), n[met]+n[goalMet], n[goalMet], n[missed], n[notMeasured])
-	if partly > 0 {
-		fmt.Fprintf(b, "; for %d of those judged some rows were not measured", partly)
-	}
-	b.WriteString(".\n\n")
-}
-
-func (j judged) conns() string {
-	if j.found == 0 || j.figure.worst {
-		return none
-	}
-	return count(int64(j.found))
-}
-
-// about says of which peers the figure is.
-func (j judged) about() string {
-	const by = "\u00a0÷\u00a0" // some names have a stroke in them
-	switch {
-	case j.to == "":
-		return j.of
-	case j.to != bestOther || j.other == "":
-		return j.of + by + j.to
-	}
-	return j.of + by + j.other + ", " + bestOther
-}
-
-func (j judged) bound(limit float64) string {
-	switch {
-	case j.figure.worst:
-		return "0"
-	case j.to != "":
-		return "≤ " + strconv.FormatFloat(limit, 'f', 2, 64)
-	}
-	return "≤ " + tick(digits)(limit) + " " + j.figure.unit
-}
-
-func (j judged) measured(r *report) string {
-	if j.value.N == 0 {
-		return none
-	}
-	if j.figure.worst {
-		return digits(j.value.Median) + " (" + j.at + ")"
-	}
-	format := three
-	if j.to == "" {
-		format = digits
-	}
-	text := spread(j.value, format)
-	if j.figure.unit != "" {
-		text = spread(j.value, format) + " " + j.figure.unit
-	}
-	text += r.dagger(j.value)
-	if j.behind {
-		text += " ‡"
-	}
-	return text
-}
-
-func (j judged) text() string {
-	text := j.verdict.String()
-	switch {
-	case j.verdict == notMeasured:
-		text += ": " + j.reason
-	case j.flawed:
-		text += ", **with errors**"
-	case j.doubtful():
-		text += ", in doubt"
-	}
-	return text
-}
-
-// doubtful reports whether another run could well come to another verdict: the middle half
-// of the rounds lies on both sides of the bar, or the generator was behind.
-func (j judged) doubtful() bool {
-	return j.behind || j.value.N > 1 && j.value.Low <= j.limit && j.limit < j.value.High
+// again judges a row by another run. The peer that it is compared with stays the same.
+func (j judged) again(r *report) judged {
+	b := j.bar
+	b.to = j.other
+	return r.judgeAt(b, j.found)
 }
