@@ -11,8 +11,9 @@
 // and its descendants right before the first and after the last request that counts.
 //
 // It exits with 0 after a run, even one with errors or one it did not keep up with: the
-// output says so; with 1 if there was no run to speak of, such as when nothing listens;
-// with 2 on wrong flags.
+// output says so; with 1 if there was no run to speak of, such as when nothing listens, or
+// if the process of -pid ended in it, with what was measured until then; with 2 on wrong
+// flags.
 package main
 
 import (
@@ -46,18 +47,22 @@ func run(args []string, stdout, stderr io.Writer) int {
 	// One for each loop, which does not give its own away, and one for the rest.
 	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), c.Threads+1))
 	r, err := openloop.Run(context.Background(), c)
-	if err == nil {
-		if asJSON {
-			err = json.NewEncoder(stdout).Encode(r)
-		} else {
-			_, err = io.WriteString(stdout, text(r))
-		}
+	if r != nil {
+		err = errors.Join(err, show(stdout, r, asJSON))
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "generator: %v\n", err)
 		return 1
 	}
 	return 0
+}
+
+func show(to io.Writer, r *openloop.Result, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(to).Encode(r)
+	}
+	_, err := io.WriteString(to, text(r))
+	return err
 }
 
 // parse reads the flags. The error is one line.

@@ -7,9 +7,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"pinion/bench/record"
 )
@@ -52,6 +55,29 @@ func TestNobodyListens(t *testing.T) {
 	code := run([]string{"-conns", "2", "http://" + ln.Addr().String() + "/"}, &out, &errs)
 	if code != 1 || !strings.Contains(errs.String(), "connection refused") || strings.Count(errs.String(), "\n") != 1 || out.Len() > 0 {
 		t.Errorf("exit %d, said %q and %q", code, out.String(), errs.String())
+	}
+}
+
+// What was measured until the server ended is printed, and the exit says that it is not all.
+func TestServerEnds(t *testing.T) {
+	cmd := exec.Command("sleep", "600")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var once sync.Once
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		once.Do(func() { time.AfterFunc(200*time.Millisecond, func() { _ = cmd.Process.Kill() }) })
+	}))
+	defer server.Close()
+	pid := strconv.Itoa(cmd.Process.Pid)
+	var out, errs bytes.Buffer
+	code := run([]string{"-rate", "500", "-conns", "2", "-warmup", "0", "-duration", "1h", "-pid", pid, server.URL}, &out, &errs)
+	_ = cmd.Wait()
+	if code != 1 || !strings.Contains(errs.String(), "process "+pid) || !strings.Contains(errs.String(), "ended") || strings.Count(errs.String(), "\n") != 1 {
+		t.Errorf("exit %d, said %q", code, errs.String())
+	}
+	if !strings.Contains(out.String(), "due answered in ") || !strings.Contains(out.String(), "latency   p50 ") || strings.Contains(out.String(), "NaN") {
+		t.Errorf("printed %q", out.String())
 	}
 }
 

@@ -10,6 +10,9 @@ import (
 // ErrConfig is wrapped by every error about a Config that makes no sense.
 var ErrConfig = errors.New("bad configuration")
 
+// mostRate is in requests a second for each thread, each three system calls: none comes near it.
+const mostRate = 1e6
+
 // Shape is how the requests of an open loop are spread over time.
 type Shape string
 
@@ -50,7 +53,8 @@ type Config struct {
 	BesideConns int
 
 	// PID, if not 0, is the server, whose CPU time is taken, together with that of its
-	// descendants, right before the first and after the last request that counts.
+	// descendants, right before the first and after the last request that counts. The run
+	// ends with it.
 	PID int
 }
 
@@ -63,6 +67,7 @@ func (c *Config) Check() error {
 		{c.Threads < 1, fmt.Sprintf("%d threads: want at least 1", c.Threads)},
 		{c.Conns < c.Threads, fmt.Sprintf("%d connections for %d threads: want one each at least", c.Conns, c.Threads)},
 		{!(c.Rate >= 0) || math.IsInf(c.Rate, 0), fmt.Sprintf("rate %v: want 0 or more", c.Rate)},
+		{c.Rate > mostRate*float64(c.Threads), fmt.Sprintf("rate %v on %d threads: want at most %.0f for each", c.Rate, c.Threads, mostRate)},
 		{c.Rate > 0 && c.Rate*c.longest().Seconds() < 1, fmt.Sprintf("rate %v: nothing would be due in %v", c.Rate, c.longest())},
 		{c.Shape != Constant && c.Shape != Pulse && c.Shape != Jitter, fmt.Sprintf("shape %q: want constant, pulse or jitter", c.Shape)},
 		{c.Shape == Pulse && (c.On <= 0 || c.Off < 0), fmt.Sprintf("pulse of %v on and %v off", c.On, c.Off)},

@@ -27,6 +27,8 @@ func TestCheck(t *testing.T) {
 		"negative rate":        func(c *Config) { c.Rate = -1 },
 		"no rate":              func(c *Config) { c.Rate = math.NaN() },
 		"endless rate":         func(c *Config) { c.Rate = math.Inf(1) },
+		"rate beyond all":      func(c *Config) { c.Rate = 1e12 },
+		"rate beyond a thread": func(c *Config) { c.Rate, c.Threads = 2.1e6, 2 },
 		"nothing due":          func(c *Config) { c.Rate = 1 },
 		"nothing in a pulse":   func(c *Config) { c.Shape, c.Rate, c.Duration = Pulse, 4, time.Minute },
 		"shape":                func(c *Config) { c.Shape = "square" },

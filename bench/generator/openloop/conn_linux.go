@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"syscall"
 	"time"
 
@@ -28,9 +29,13 @@ type conn struct {
 	state  state
 	// listed says that it is in the group's ring, perhaps in another state meanwhile.
 	listed bool
-	sent   int           // bytes of the request
-	at     time.Duration // when the state began
-	due    time.Duration
+	// refused says that nobody listened the last time it connected, and served that the
+	// connection has had an answer.
+	refused, served bool
+
+	sent int           // bytes of the request
+	at   time.Duration // when the state began
+	due  time.Duration
 }
 
 // group is the connections to one target, and what is counted of them.
@@ -82,6 +87,11 @@ func (g *group) take() *conn {
 	return nil
 }
 
+// refused says that nobody listens any more where all connections were.
+func (g *group) refused() bool {
+	return !slices.ContainsFunc(g.conns, func(c *conn) bool { return c.state != down || !c.refused })
+}
+
 // kind is what became of a request.
 type kind uint8
 
@@ -118,6 +128,7 @@ func (l *loop) connect(c *conn, now time.Duration) error {
 	}
 	c.fd = fd
 	c.state, c.at = connecting, now
+	c.refused, c.served = false, false
 	c.reader.reset()
 	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil {
 		return fmt.Errorf("TCP_NODELAY: %w", err)
@@ -155,6 +166,7 @@ func (l *loop) unconnected(c *conn, err error, now time.Duration) error {
 	}
 	c.group.count(failedConnect)
 	l.drop(c, now)
+	c.refused = errors.Is(err, unix.ECONNREFUSED)
 	return nil
 }
 
@@ -254,12 +266,18 @@ func (l *loop) read(c *conn, ended bool) error {
 		case errno == unix.EAGAIN:
 			return nil
 		case errno != 0 || n == 0:
-			// Of an idle connection that is the server's right.
 			now := l.now()
 			if c.state == flying {
 				l.settle(c, failedRead, now)
+				l.drop(c, now)
+				return nil
 			}
+			// Of an idle connection that is the server's right. A pause here would be in
+			// the latency of what becomes due meanwhile.
 			l.drop(c, now)
+			if c.served {
+				return l.connect(c, now)
+			}
 			return nil
 		}
 		now := l.now()
@@ -277,15 +295,13 @@ func (l *loop) read(c *conn, ended bool) error {
 		}
 		if done {
 			l.settle(c, answered, now)
+			c.served = true
 			if !ended && !c.reader.got.close && c.sent == len(c.group.target.request) {
 				l.rest(c, now)
 				return nil
 			}
 			l.drop(c, now)
-			if c.reader.got.close { // as announced: no pause
-				return l.connect(c, now)
-			}
-			return nil
+			return l.connect(c, now) // at once, as when it was idle
 		}
 		// A short read has emptied the socket; more is a new event.
 		if n < len(l.buf) && !ended {

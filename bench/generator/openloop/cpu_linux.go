@@ -19,7 +19,11 @@ func processCPU(pid int) (time.Duration, error) {
 	// The clock of another process, as clock_getcpuclockid(3) makes it: the complement of
 	// the id, shifted by three, and 2 for the scheduler's own count.
 	var t unix.Timespec
-	if err := unix.ClockGettime(int32(^pid<<3|2), &t); err != nil {
+	err := unix.ClockGettime(int32(^pid<<3|2), &t)
+	if errors.Is(err, unix.EINVAL) { // what the kernel has for a process that is not there
+		err = unix.ESRCH
+	}
+	if err != nil {
 		return 0, fmt.Errorf("CPU time of process %d: %w", pid, err)
 	}
 	sum := time.Duration(t.Nano())
@@ -42,7 +46,7 @@ func processCPU(pid int) (time.Duration, error) {
 				return 0, fmt.Errorf("children of process %d: %w", pid, err)
 			}
 			of, err := processCPU(child)
-			if err != nil && !errors.Is(err, unix.ESRCH) && !errors.Is(err, unix.EINVAL) {
+			if err != nil && !errors.Is(err, unix.ESRCH) {
 				return 0, err
 			}
 			sum += of

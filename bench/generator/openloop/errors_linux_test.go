@@ -6,6 +6,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -87,6 +89,71 @@ func TestErrorKinds(t *testing.T) {
 			t.Errorf("%d answered, %+v", r.Requests, r.Errors)
 		}
 	})
+}
+
+// A server whose process ends in the middle: the run ends with it, and tells what was
+// until then. One of the two is waited for by its parent, the other is left a zombie.
+func TestServerEnds(t *testing.T) {
+	for _, reaped := range []bool{true, false} {
+		cmd := exec.Command("sleep", "600")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		var once, waited sync.Once
+		wait := func() { waited.Do(func() { _ = cmd.Wait() }) }
+		var gone sync.WaitGroup
+		c := config(serve(t, each(func(int, *http.Request) string {
+			once.Do(func() {
+				gone.Go(func() {
+					time.Sleep(200 * time.Millisecond)
+					_ = cmd.Process.Kill()
+					if reaped {
+						wait()
+					}
+				})
+			})
+			return good
+		})))
+		c.PID, c.Threads, c.Duration, c.Timeout, c.Warmup = cmd.Process.Pid, 2, time.Hour, time.Hour, 0
+		r, err := Run(t.Context(), c)
+		gone.Wait()
+		wait()
+		if !errors.Is(err, ErrEnded) || !strings.Contains(err.Error(), "process "+strconv.Itoa(c.PID)) {
+			t.Fatalf("got %v", err)
+		}
+		if r == nil || r.Requests == 0 || r.ServerCPU != nil || r.Seconds < 0.1 || r.Seconds > 1800 {
+			t.Fatalf("got %+v", r)
+		}
+		if n := r.Histogram.TotalCount(); n != r.Due || r.Due > int64(r.Seconds*c.Rate)+2 || r.Requests+r.Errors.Timeout+r.Errors.Read != r.Due {
+			t.Errorf("%d in the histogram, %d due in %v s, %d answered, %+v", n, r.Due, r.Seconds, r.Requests, r.Errors)
+		}
+	}
+}
+
+// A server that nobody watches ends, and the time to wait for answers is long: there is
+// nobody to answer.
+func TestNobodyIsLeft(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var gone sync.WaitGroup
+	gone.Go(func() {
+		conn, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		_ = ln.Close()
+		_, _ = http.ReadRequest(bufio.NewReader(conn))
+		_ = conn.Close()
+	})
+	c := config("http://" + ln.Addr().String() + "/")
+	c.Conns, c.Timeout = 1, time.Hour
+	r := mustRun(t, c)
+	gone.Wait()
+	if r.Requests != 0 || r.Errors.Read != 1 || r.Errors.Timeout != 149 || r.Errors.Connect == 0 {
+		t.Errorf("%d answered, %+v", r.Requests, r.Errors)
+	}
 }
 
 // What is never answered is in the histogram with how long it had waited.

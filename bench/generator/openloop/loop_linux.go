@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -23,8 +24,15 @@ const (
 	never      = time.Duration(math.MaxInt64)
 )
 
-// errNoAnswer is why a warm-up fails.
-var errNoAnswer = errors.New("no answer")
+// errNoAnswer is why a warm-up fails. With errNobody, nobody listens any more either.
+var (
+	errNoAnswer = errors.New("no answer")
+	errNobody   = errors.New("nobody listens")
+)
+
+// process is the number of the event that the measured process has ended; those of
+// connections begin at 0.
+const process = -1
 
 // loop is one thread of a run. Nothing in it is shared but halt.
 type loop struct {
@@ -39,6 +47,7 @@ type loop struct {
 	main, beside *group // beside may be nil
 	conns        []*conn
 	opened       int // how many of them have been connected once
+	process      int // pidfd of the server, or -1
 
 	schedule *schedule     // nil: closed loop
 	start    time.Duration // of the schedule
@@ -58,7 +67,7 @@ func newLoop(c *Config, thread int, base time.Time) (*loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &loop{timeout: c.Timeout, base: base, next: never, starting: true, main: newGroup(t, share(c.Conns), 0)}
+	l := &loop{timeout: c.Timeout, base: base, next: never, process: -1, starting: true, main: newGroup(t, share(c.Conns), 0)}
 	l.conns = l.main.conns
 	if c.Rate > 0 {
 		l.schedule = newSchedule(c, thread)
@@ -74,7 +83,29 @@ func newLoop(c *Config, thread int, base time.Time) (*loop, error) {
 	if l.epfd, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return nil, fmt.Errorf("epoll_create1: %w", err)
 	}
+	if c.PID != 0 {
+		if err := l.watch(c.PID); err != nil {
+			l.close()
+			return nil, err
+		}
+	}
 	return l, nil
+}
+
+// watch makes the end of a process an event: pidfd_open(2), of Linux 5.3. Before that it
+// is known when the CPU time is asked for.
+func (l *loop) watch(pid int) (err error) {
+	l.process, err = unix.PidfdOpen(pid, 0)
+	if errors.Is(err, unix.ENOSYS) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("process %d: %w", pid, err)
+	}
+	if err := unix.EpollCtl(l.epfd, unix.EPOLL_CTL_ADD, l.process, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: process}); err != nil {
+		return fmt.Errorf("epoll_ctl: process %d: %w", pid, err)
+	}
+	return nil
 }
 
 func (l *loop) close() {
@@ -82,6 +113,9 @@ func (l *loop) close() {
 		if c.fd >= 0 {
 			_ = unix.Close(c.fd)
 		}
+	}
+	if l.process >= 0 {
+		_ = unix.Close(l.process)
 	}
 	_ = unix.Close(l.epfd)
 }
@@ -100,13 +134,8 @@ func (l *loop) open() error {
 		if (i+1)%together != 0 && i+1 < len(l.conns) {
 			continue
 		}
-		open := func() bool {
-			for _, c := range l.conns[:i+1] {
-				if c.state == connecting {
-					return false
-				}
-			}
-			return true
+		open := func() (bool, error) {
+			return !slices.ContainsFunc(l.conns[:i+1], func(c *conn) bool { return c.state == connecting }), nil
 		}
 		if err := l.until(open, now+l.timeout); err != nil {
 			return fmt.Errorf("%d connections: %w", len(l.conns), err)
@@ -122,7 +151,7 @@ func (l *loop) warm() error {
 		l.pump(l.beside)
 	}
 	l.pump(l.main)
-	err := l.until(func() bool { return l.main.budget == 0 && l.main.flying == 0 }, never)
+	err := l.until(func() (bool, error) { return l.main.budget == 0 && l.main.flying == 0, nil }, never)
 	if err != nil {
 		return fmt.Errorf("warm-up: %w", err)
 	}
@@ -146,25 +175,34 @@ func (l *loop) measure(start, duration time.Duration) error {
 		l.main.budget = math.MaxInt64
 		l.pump(l.main)
 	}
-	err := l.until(func() bool {
+	err := l.until(func() (bool, error) {
 		if l.now() < end {
-			return false
+			return false, nil
 		}
 		if l.schedule == nil {
 			l.main.budget = 0
 		}
-		return l.main.flying == 0 && l.next == never
+		if l.main.flying > 0 {
+			return false, nil
+		}
+		if l.next != never && l.main.refused() {
+			return false, errNobody
+		}
+		return l.next == never, nil
 	}, end+l.timeout)
-	if errors.Is(err, errNoAnswer) {
+	if err != nil {
 		l.giveUp()
+	}
+	if errors.Is(err, errNoAnswer) || errors.Is(err, errNobody) {
 		err = nil
 	}
-	l.finish = l.now()
+	l.finish = max(l.now(), start+1) // a server may have ended before; this divides
 	l.preempted = runDelay().since(before)
 	return err
 }
 
-// giveUp ends what is still out or was never sent.
+// giveUp ends what is still out, and what was due and never sent. Of a run that is cut
+// off, what would have been due later was not.
 func (l *loop) giveUp() {
 	now := l.now()
 	free := l.main.take() != nil
@@ -174,13 +212,17 @@ func (l *loop) giveUp() {
 			l.drop(c, now)
 		}
 	}
-	for l.next != never {
+	for l.next <= now {
 		if free {
 			l.main.tally.unsent++
 		}
 		l.main.count(failedTimeout)
 		add(l.main.tally.latency, now-l.next)
 		l.advance()
+	}
+	if l.next != never {
+		l.main.tally.due--
+		l.next = never
 	}
 }
 
@@ -227,12 +269,12 @@ func (l *loop) dispatch() {
 }
 
 // until runs the loop until done, which it asks after each batch of events. At the
-// deadline it returns errNoAnswer.
-func (l *loop) until(done func() bool, deadline time.Duration) error {
+// deadline it returns errNoAnswer, and ErrEnded with the measured process.
+func (l *loop) until(done func() (bool, error), deadline time.Duration) error {
 	for {
 		l.dispatch()
-		if done() {
-			return nil
+		if is, err := done(); is || err != nil {
+			return err
 		}
 		now := l.now()
 		if now >= deadline {
@@ -250,11 +292,19 @@ func (l *loop) until(done func() bool, deadline time.Duration) error {
 		if err != nil {
 			return err
 		}
+		ended := false
 		for _, ev := range l.events[:n] {
+			if ev.Fd == process {
+				ended = true // after what it has still answered
+				continue
+			}
 			if err := l.handle(l.conns[ev.Fd], ev.Events); err != nil {
 				return err
 			}
 			l.dispatch()
+		}
+		if ended {
+			return ErrEnded
 		}
 	}
 }

@@ -40,3 +40,30 @@ func TestLookBeforeOpen(t *testing.T) {
 		t.Errorf("a lost connection was left alone: %v", err)
 	}
 }
+
+// A connection that has served is connected anew at once when it is lost: a pause would be
+// in the latency of what is due meanwhile, and would be the client's. One that never has
+// gets its pause, or the loop would do nothing but connect.
+func TestConnectsAtOnce(t *testing.T) {
+	for served, want := range map[bool]state{true: connecting, false: down} {
+		lost := make(chan struct{})
+		c := config(serve(t, func(*net.TCPConn) { <-lost }))
+		c.Conns = 1
+		l, err := newLoop(&c, 0, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.close()
+		l.halt = new(atomic.Bool)
+		if err := l.open(); err != nil {
+			t.Fatal(err)
+		}
+		only := l.conns[0]
+		only.served = served
+		close(lost)
+		err = l.until(func() (bool, error) { return only.state != idle, nil }, l.now()+time.Minute)
+		if err != nil || only.state != want {
+			t.Errorf("served %v: state %d, want %d, %v", served, only.state, want, err)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package openloop
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -8,6 +9,9 @@ import (
 
 	"pinion/bench/record"
 )
+
+// ErrEnded says that the process of the server ended before the run did.
+var ErrEnded = errors.New("the server has ended")
 
 // Result is what came of a run.
 type Result struct {
@@ -19,8 +23,8 @@ type Result struct {
 	Achieved float64 `json:"achieved"` // requests a second
 	Due      int64   `json:"due"`      // in a closed loop, what was sent
 	Requests int64   `json:"requests"` // answered, with whatever status
-	// Seconds are from the start until the last answer was read or given up, and at
-	// least the Duration.
+	// Seconds are from the start until the last answer was read or given up: at least the
+	// Duration, unless the server ended (ErrEnded).
 	Seconds float64        `json:"seconds"`
 	Latency record.Latency `json:"latency"` // of all that were due
 	Errors  record.Errors  `json:"errors"`

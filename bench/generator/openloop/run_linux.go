@@ -3,6 +3,7 @@ package openloop
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -13,7 +14,9 @@ import (
 
 // Run connects, warms up and measures. It returns an error, and no result, if the server
 // cannot be reached at the start, if it answers what cannot be framed (ErrMalformed and
-// the others), or if ctx ends; what goes wrong with single requests later is counted.
+// the others), or if ctx ends; what goes wrong with single requests later is counted. If
+// the process of the server ends while it is measured, the error is ErrEnded, and there is
+// a result of what was due until then.
 //
 // It takes a CPU for each thread. GOMAXPROCS should be one more.
 func Run(ctx context.Context, c Config) (*Result, error) {
@@ -108,26 +111,29 @@ func (r *run) result() (*Result, error) {
 	// A moment for all threads to wake up.
 	r.start = time.Since(r.base) + time.Millisecond
 	close(r.begin)
-	if err := r.gather(r.done); err != nil {
-		return nil, err
-	}
-	server := new(float64)
-	if r.c.PID != 0 {
-		ended, err := processCPU(r.c.PID)
-		if err != nil {
-			return nil, err
+	err = r.gather(r.done)
+	var server *float64
+	if err == nil && r.c.PID != 0 {
+		var ended time.Duration
+		if ended, err = processCPU(r.c.PID); err == nil {
+			server = new((ended - began).Seconds())
+		} else if errors.Is(err, unix.ESRCH) {
+			err = ErrEnded
 		}
-		*server = (ended - began).Seconds()
-	} else {
-		server = nil
 	}
-	total, err := processCPU(unix.Getpid())
-	if err != nil {
+	if err != nil && !errors.Is(err, ErrEnded) {
 		return nil, err
+	}
+	total, e := processCPU(unix.Getpid())
+	if e != nil {
+		return nil, e
 	}
 	res := r.sum()
 	res.CPU, res.ServerCPU = (total - own).Seconds(), server
-	return res, nil
+	if err != nil {
+		err = fmt.Errorf("process %d, after %.2f s: %w", r.c.PID, res.Seconds, err)
+	}
+	return res, err
 }
 
 // sum adds up what the loops counted.
