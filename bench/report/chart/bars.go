@@ -108,13 +108,16 @@ type Panels struct {
 func (p Panels) SVG() []byte {
 	const gap, row = 26.0, 19.0
 	var c canvas
-	var names []string
-	for _, one := range p.Panels {
-		for _, b := range one.Bars {
-			names = append(names, b.Name)
-		}
+	// One panel with a long name does not take the width from all others.
+	room := make([]float64, len(p.Panels))
+	for i, one := range p.Panels {
+		room[i] = one.names()
 	}
-	name := widest(names, small) + 6
+	slices.Sort(room)
+	usual := 0.0
+	if len(room) > 0 {
+		usual = room[len(room)/2]
+	}
 	wide := (Width - 2*padding - gap*float64(p.Columns-1)) / float64(p.Columns)
 	y := c.head(p.Title, p.Subtitle) + 10
 	description := ""
@@ -123,12 +126,21 @@ func (p Panels) SVG() []byte {
 		for i, one := range line {
 			bars := one.drawable()
 			rows = max(rows, len(bars))
-			one.panel(&c, bars, padding+float64(i)*(wide+gap), y, wide, name, row)
+			one.panel(&c, bars, padding+float64(i)*(wide+gap), y, wide, math.Max(usual, one.names()), row)
 			description += one.Title + ": " + one.describe(bars) + " "
 		}
 		y += 24 + row*float64(rows) + gap
 	}
 	return c.document(y-gap+padding, p.Title, description)
+}
+
+// names returns the width that the names take in a panel.
+func (p Bars) names() float64 {
+	var all []string
+	for _, b := range p.Bars {
+		all = append(all, b.Name)
+	}
+	return widest(all, small) + 6
 }
 
 func (p Bars) panel(c *canvas, bars []Bar, x, y, wide, name, row float64) {

@@ -174,6 +174,32 @@ func TestPanels(t *testing.T) {
 	}
 }
 
+// TestPanelNames has a long name in one of three panels, which costs the others no width.
+func TestPanelNames(t *testing.T) {
+	bars := func(name string) Bars {
+		return Bars{Title: "t", Bars: []Bar{{Name: name, Value: 1, Min: 1, Max: 1, Text: "1", Style: Style{Color: "#abcdef"}}}}
+	}
+	svg := func(names ...string) string {
+		p := Panels{Columns: 3}
+		for _, n := range names {
+			p.Panels = append(p.Panels, bars(n))
+		}
+		return string(p.SVG())
+	}
+	bar := func(svg string, i int) string {
+		_, after, _ := strings.Cut(strings.Split(svg, "<rect")[4+i], "width=")
+		return after[:strings.IndexByte(after[1:], '"')+2]
+	}
+	without, with := svg("short", "short", "short"), svg("short", "a much longer name", "short")
+	if a, b := bar(without, 0), bar(with, 0); a != b || !strings.HasPrefix(a, `"`) {
+		t.Errorf("a bar is %s wide, and %s beside a panel with a long name", a, b)
+	}
+	if a, b := bar(without, 1), bar(with, 1); a == b {
+		t.Error("a long name takes no width")
+	}
+	legible(t, []byte(with))
+}
+
 func TestLines(t *testing.T) {
 	for _, n := range []int{0, 1, 2, together, together + 1, 13} {
 		for _, log := range []bool{false, true} {

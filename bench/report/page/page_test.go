@@ -240,7 +240,13 @@ func TestUsersLikeForLike(t *testing.T) {
 	wants(t, page, "| 7 | goal met | CPU, 20 users | pinion ÷ fasthttp | 0.40 | 0.25 | 0.200 |",
 		"|  | to compare | both with JSON made beforehand | pinion ÷ fasthttp+fragments | – | – | 0.500 |",
 		"Like for like is the comparison with `fasthttp+fragments`", "**1 met** (1 of them with the goal), **0 missed**, **0 undecided**, 12 not measured")
-	run.Peers = []record.Peer{{Name: fragments, Language: "Go"}}
+	run.Peers = []record.Peer{{Name: "pinion"}, {Name: "fasthttp"}, {Name: fragments, Language: "Go"}, {Name: "gin"}}
+	for i, peer := range []string{"pinion", "fasthttp", "gin"} {
+		costing(run, "ping", 64, peer, float64(5+i))
+	}
+	if got, want := newReport(run, "").order, []string{"pinion", "fasthttp", fragments, "gin"}; !slices.Equal(got, want) {
+		t.Errorf("order %v, want %v", got, want)
+	}
 	if got := newReport(run, "").best("users", 64, figure{get: (*record.Sample).Micros}); got != "" {
 		t.Errorf("%q counts as another server", got)
 	}
