@@ -1,12 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"pinion/bench/peers"
@@ -20,7 +22,8 @@ type side struct {
 }
 
 // build builds both peers of a tree. The engine peer is that of bench, whatever tree it is
-// built against, so that both are asked the same.
+// built against, so that both do the same. Where it does not fit a tree, it is the tree's
+// own, and where there is none it is left out: its Binary is then empty.
 func build(ctx context.Context, name, bench, root, dir string) (*side, error) {
 	s := &side{name: name}
 	for _, p := range peers.All() {
@@ -35,17 +38,33 @@ func build(ctx context.Context, name, bench, root, dir string) (*side, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, args := range [][]string{
-		{"build", "-C", root, "-trimpath", "-ldflags", "-s -w", "-o", s.product.Binary, "."},
-		{"build", "-C", bench, "-mod=mod", "-modfile", mod, "-trimpath", "-ldflags", "-s -w", "-o", s.engine.Binary, "./peers/pinion"},
-	} {
-		cmd := exec.CommandContext(ctx, "go", args...)
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("build %s: %w: %s", name, err, out)
-		}
+	if err := compile(ctx, s.product.Binary, "-C", root, "."); err != nil {
+		return nil, fmt.Errorf("build %s: %w", name, err)
 	}
+	err = compile(ctx, s.engine.Binary, "-C", bench, "-mod=mod", "-modfile", mod, "./peers/pinion")
+	if err == nil || ctx.Err() != nil {
+		return s, err
+	}
+	if own := compile(ctx, s.engine.Binary, "-C", filepath.Join(root, "bench"), "./peers/pinion"); own == nil {
+		fmt.Fprintf(os.Stderr, "NOTE: this tree's engine peer does not fit %s, which is measured with its own\n", name)
+		return s, nil
+	}
+	fmt.Fprintf(os.Stderr, "NOTE: no engine peer fits %s, so what it is measured with is left out: %v\n", name, err)
+	s.engine.Binary = ""
 	return s, nil
+}
+
+// compile builds a program as the product is built for release. The last argument is its
+// package.
+func compile(ctx context.Context, binary string, args ...string) error {
+	chdir, rest := args[:2], args[2:] // -C must come first
+	args = slices.Concat([]string{"build"}, chdir, []string{"-trimpath", "-ldflags", "-s -w", "-o", binary}, rest)
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, bytes.TrimSpace(out))
+	}
+	return nil
 }
 
 // modFile writes the go.mod of bench with another tree as the product, and its go.sum
@@ -78,7 +97,8 @@ func checkout(ctx context.Context, root, ref, dir string) (remove func(), err er
 		}
 		return nil
 	}
-	if err := git("rev-parse", "--verify", "--quiet", ref+"^{commit}"); err != nil {
+	// Without --quiet it says what is wrong with the name.
+	if err := git("rev-parse", "--verify", ref+"^{commit}"); err != nil {
 		return nil, fmt.Errorf("-ref %s is no commit: %w", ref, err)
 	}
 	if err := git("worktree", "add", "--detach", "--quiet", dir, ref); err != nil {

@@ -11,18 +11,18 @@ import (
 	"pinion/bench/scenario"
 )
 
-// TestInterval has the ranks by hand: of 15 values, the 4th and the 12th hold the median
-// with a probability of 1 - 2·(1+15+105+455)/2^15 = 0.965; the 5th and the 11th only 0.882.
+// TestInterval has the ranks by hand: of 15 values, the 3rd and the 13th hold the median
+// with a probability of 1 - 2·(1+15+105)/2^15 = 0.9926; the 4th and the 12th only 0.965.
 func TestInterval(t *testing.T) {
 	var ratios []float64
 	for i := range 15 {
 		ratios = append(ratios, float64(15-i))
 	}
-	if median, low, high := interval(ratios); median != 8 || low != 4 || high != 12 {
+	if median, low, high := interval(ratios); median != 8 || low != 3 || high != 13 {
 		t.Errorf("got %v, %v to %v", median, low, high)
 	}
-	// Six: minimum and maximum, 1 - 2/2^6 = 0.969.
-	if median, low, high := interval([]float64{1, 2, 3, 4, 5, 6}); median != 3.5 || low != 1 || high != 6 {
+	// Eight: minimum and maximum, 1 - 2/2^8 = 0.992.
+	if median, low, high := interval([]float64{1, 2, 3, 4, 5, 6, 7, 8}); median != 4.5 || low != 1 || high != 8 {
 		t.Errorf("got %v, %v to %v", median, low, high)
 	}
 }
@@ -38,14 +38,17 @@ func TestTable(t *testing.T) {
 	}
 	var b strings.Builder
 	table(&b, "v1", []outcome{
-		of("ping", 0.9, 0.9, 0.9, 0.9, 0.9, 0.9),
-		of("users", 1.1, 1.1, 1.2, 1.1, 1.1, 1.3),
-		of("sleep", 0.9, 1.1, 0.9, 1.1, 0.9, 1.1),
+		of("ping", 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9),
+		of("users", 1.1, 1.1, 1.2, 1.1, 1.1, 1.3, 1.1, 1.1),
+		of("sleep", 0.9, 1.2, 0.9, 1.2, 0.9, 1.2, 0.9, 1.2),
+		of("slight", 1.002, 1.002, 1.002, 1.002, 1.002, 1.002, 1.002, 1.002),
+		of("few", 1.1, 1.1),
 	})
 	for _, want := range []string{
-		"12.50 µs   11.25 µs  0.900  0.900 to 0.900  faster by 10.0 %",
-		"1.100  1.100 to 1.300  SLOWER by 10.0 %",
-		"1.000  0.900 to 1.100  no difference shown",
+		"13.50 µs   12.15 µs  0.900   0.900 to 0.900  faster by 10.0 %",
+		"1.100   1.100 to 1.300  SLOWER by 10.0 %",
+		"1.050   0.900 to 1.200  no difference shown",
+		"less than 1 % apart", "2 pairs are too few",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
@@ -100,7 +103,7 @@ func TestCheckout(t *testing.T) {
 	if out, _ := exec.Command("git", "-C", root, "worktree", "list").Output(); strings.Count(string(out), "\n") != 1 {
 		t.Errorf("git still knows it: %s", out)
 	}
-	if _, err := checkout(t.Context(), root, "no-such", tree); err == nil || !strings.Contains(err.Error(), "-ref no-such is no commit") {
+	if _, err := checkout(t.Context(), root, "no-such", tree); err == nil || !strings.Contains(err.Error(), "-ref no-such is no commit: git rev-parse: exit status 128: fatal: ") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -125,7 +128,7 @@ func TestModFile(t *testing.T) {
 func TestParse(t *testing.T) {
 	for args, want := range map[string]string{
 		"":                    "-ref: want the commit to compare with",
-		"-ref a -pairs 5":     "-pairs 5: want at least 6, fewer show nothing",
+		"-ref a -pairs 5":     "-pairs 5: want at least 8, fewer show nothing",
 		"-ref a b":            `unexpected argument "b"`,
 		"-ref a -load-cpus x": "-load-cpus",
 	} {

@@ -6,8 +6,8 @@
 // Both are built, and measured in pairs that follow each other at once, in turns first
 // and second, each time with a server started anew. What else happens on the host hits
 // both of a pair, so the figure is the ratio within a pair, of CPU time per request. Of
-// the ratios it prints the median and the interval in which the true median lies with
-// 95 % confidence, by order statistics: nothing is assumed about how they are distributed.
+// the ratios it prints the median and an interval around it, by order statistics. With 95 %
+// confidence the true medians of all three scenarios lie in theirs: nothing is assumed about how they are distributed.
 //
 // The product's own binary answers pings and asks for 20 users; the handler that blocks
 // is the engine peer of this tree, built against the product of either.
@@ -35,12 +35,16 @@ type options struct {
 
 func main() {
 	o, err := parse(os.Args[1:])
-	if err != nil {
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return
+	case err != nil:
 		fmt.Fprintln(os.Stderr, "compare:", err)
 		os.Exit(2)
 	}
 	if err = affinity.Reexec(affinity.Placement{CPUs: o.cpus.Load}); err == nil {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		context.AfterFunc(ctx, stop) // the next signal ends it at once
 		err = run(ctx, o)
 		stop()
 	}

@@ -2,10 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
+	"pinion/bench/check"
+	"pinion/bench/measure"
 	"pinion/bench/peers"
 	"pinion/bench/record"
 	"pinion/bench/scenario"
@@ -56,45 +60,83 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	defer remove()
-	bench := filepath.Join(root, "bench")
 	fmt.Fprintln(os.Stderr, "building both")
-	before, err := build(ctx, "ref", bench, tree, dir)
+	before, err := build(ctx, "ref", filepath.Join(root, "bench"), tree, dir)
 	if err != nil {
 		return err
 	}
-	after, err := build(ctx, "this", bench, root, dir)
+	after, err := build(ctx, "this", filepath.Join(root, "bench"), root, dir)
 	if err != nil {
 		return err
 	}
 	b := &scenario.Bench{Dir: dir, CPUs: o.cpus, Users: filepath.Join(dir, "users.json")}
-	p, err := b.Start(ctx, &after.product)
-	if err != nil {
-		return err
-	}
-	if err = peers.Fixture(ctx, p.Addr, b.Users); err == nil {
-		b.Batch, err = scenario.Batch(b.Users)
-	}
-	if stopped := p.Stop(); err == nil {
-		err = stopped
-	}
-	if err != nil {
+	if err := prove(ctx, b, before, after); err != nil {
 		return err
 	}
 	asked, err := questions(b.Batch)
 	if err != nil {
 		return err
 	}
+	asked = slices.DeleteFunc(asked, func(q question) bool { return q.of(before).Binary == "" })
 	outcomes := make([]outcome, len(asked))
-	for pair := range o.pairs {
+	for i, q := range asked {
+		outcomes[i].Scenario = q.Scenario
+	}
+	done := 0
+	for ; done < o.pairs && err == nil; done++ {
 		for i, q := range asked {
-			outcomes[i].Scenario = q.Scenario
-			if err := outcomes[i].add(ctx, b, q, before, after, pair); err != nil {
-				return err
+			if err = outcomes[i].add(ctx, b, q, before, after, done); err != nil {
+				break
 			}
 		}
-		fmt.Fprintf(os.Stderr, "pair %d of %d\n", pair+1, o.pairs)
+		if err == nil {
+			fmt.Fprintf(os.Stderr, "pair %d of %d\n", done+1, o.pairs)
+		}
 	}
+	if ctx.Err() != nil {
+		err = errInterrupted
+	}
+	// What was measured is not lost by what failed later.
 	table(os.Stdout, o.ref, outcomes)
+	return err
+}
+
+// errInterrupted is what ends a comparison that somebody called off.
+var errInterrupted = errors.New("interrupted")
+
+// prove has both sides answer, and says where one does not answer as this tree's servers
+// should: then the work that is compared is not the same. It also makes the fixture.
+func prove(ctx context.Context, b *scenario.Bench, before, after *side) error {
+	for _, s := range []*side{after, before} {
+		for _, of := range []*scenario.Subject{&s.product, &s.engine} {
+			if of.Binary == "" {
+				continue
+			}
+			var wrong error
+			err := b.With(ctx, of, false, func(p *measure.Process) (err error) {
+				if b.Batch == "" {
+					if err = peers.Fixture(ctx, p.Addr, b.Users); err == nil {
+						b.Batch, err = scenario.Batch(b.Users)
+					}
+					if err != nil {
+						return err
+					}
+				}
+				of.Answers, wrong = check.Check(ctx, check.Config{Addr: p.Addr, Peer: &of.Peer, Users: b.Users, Batch: b.Batch, Seed: 1})
+				return nil
+			})
+			switch {
+			case ctx.Err() != nil:
+				return errInterrupted
+			case err != nil:
+				return err
+			case wrong != nil && s == after:
+				return wrong
+			case wrong != nil:
+				fmt.Fprintf(os.Stderr, "NOTE: not the same work: ref does not answer as this tree should: %v\n", wrong)
+			}
+		}
+	}
 	return nil
 }
 

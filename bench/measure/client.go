@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -50,7 +51,7 @@ func Dial(addr string, n int) (*Client, error) {
 }
 
 func newConn(addr string) (*conn, error) {
-	c, err := net.Dial("tcp", addr)
+	c, err := net.DialTimeout("tcp", addr, patience)
 	if err != nil {
 		return nil, err
 	}
@@ -64,8 +65,9 @@ func (l *Client) Close() {
 	}
 }
 
-// Send sends each request once, and goes round until atLeast has passed.
-func (l *Client) Send(requests [][]byte, atLeast time.Duration) (Outcome, error) {
+// Send sends each request once, and goes round until atLeast has passed. A request without
+// an answer for ten seconds has failed. When ctx ends, Send returns its error.
+func (l *Client) Send(ctx context.Context, requests [][]byte, atLeast time.Duration) (Outcome, error) {
 	var (
 		next  atomic.Int64
 		mu    sync.Mutex
@@ -74,6 +76,7 @@ func (l *Client) Send(requests [][]byte, atLeast time.Duration) (Outcome, error)
 		wg    sync.WaitGroup
 		start = time.Now()
 	)
+	deadline, ends := ctx.Deadline()
 	for i := range l.conns {
 		wg.Go(func() {
 			var o Outcome
@@ -83,7 +86,14 @@ func (l *Client) Send(requests [][]byte, atLeast time.Duration) (Outcome, error)
 				if n >= len(requests) && time.Since(start) >= atLeast {
 					break
 				}
-				err = l.one(i, requests[n%len(requests)], &o)
+				if err = ctx.Err(); err != nil {
+					break
+				}
+				by := time.Now().Add(patience)
+				if ends && deadline.Before(by) {
+					by = deadline
+				}
+				err = l.one(i, requests[n%len(requests)], by, &o)
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -97,14 +107,17 @@ func (l *Client) Send(requests [][]byte, atLeast time.Duration) (Outcome, error)
 	}
 	wg.Wait()
 	slices.Sort(total.Latencies)
-	return total, fatal
+	return total, cmp.Or(ctx.Err(), fatal)
 }
 
 // one sends one request on a connection, which it replaces where it breaks.
-func (l *Client) one(i int, request []byte, o *Outcome) error {
+func (l *Client) one(i int, request []byte, by time.Time, o *Outcome) error {
 	c := l.conns[i]
 	start := time.Now()
-	_, err := c.Write(request)
+	err := c.SetDeadline(by)
+	if err == nil {
+		_, err = c.Write(request)
+	}
 	if err == nil {
 		err = c.resp.Read(c.in)
 	}

@@ -1,6 +1,8 @@
 package measure
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -54,7 +56,7 @@ func TestSend(t *testing.T) {
 			requests = append(requests, Request("GET", fmt.Sprintf("/?ids=%d,%d", pair[0], pair[1]), ""))
 		}
 	}
-	o, err := l.Send(requests, 0)
+	o, err := l.Send(t.Context(), requests, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,8 +68,28 @@ func TestSend(t *testing.T) {
 		t.Errorf("seen %v", seen)
 	}
 	mu.Unlock()
-	if o, err = l.Send(requests[3:], 50*time.Millisecond); err != nil || len(o.Latencies) < 17 {
+	if o, err = l.Send(t.Context(), requests[3:], 50*time.Millisecond); err != nil || len(o.Latencies) < 17 {
 		t.Errorf("got %d requests, %v", len(o.Latencies), err)
+	}
+}
+
+// TestClientPatience has a server accept and never answer: a caller that is called off
+// must come back.
+func TestClientPatience(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close() //nolint:errcheck // nothing is served
+	l, err := Dial(ln.Addr().String(), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if o, err := l.Send(ctx, [][]byte{Request("", "/", "")}, 0); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %+v, %v", o, err)
 	}
 }
 

@@ -2,6 +2,7 @@ package measure
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -16,35 +17,66 @@ import (
 // settle is how long a server has to come to rest before its memory is read.
 const settle = time.Second
 
-// Descriptors returns how many more descriptors this process may open, of which a few are
-// kept back for other work, here and in a server, whose limit is the same.
+const (
+	keptBack = 500    // descriptors for other work, here and in a server, whose limit is the same
+	fewest   = 1_000  // idle connections, of which the memory can be told
+	mostIdle = 20_000 // more only take longer: some servers need 20 KiB for each
+)
+
+// ErrDescriptors is returned where too few descriptors may be open.
+var ErrDescriptors = errors.New("too few open files are allowed")
+
+// Descriptors returns how many idle connections can be held: what RLIMIT_NOFILE leaves, up
+// to 20,000.
 func Descriptors() (int, error) {
 	var limit syscall.Rlimit
 	// Go has raised the soft limit to the hard one (package os).
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return 0, fmt.Errorf("RLIMIT_NOFILE: %w", err)
 	}
-	const kept = 500
-	return int(min(limit.Cur, 1<<20)) - kept, nil
+	return idleOf(limit.Cur)
 }
 
-// Idle opens n connections to the server, has each answer one request, leaves them open,
-// and returns the server's memory before and with them.
-func Idle(p *Process, request []byte, n int) (before, with int64, err error) {
-	time.Sleep(settle)
-	if before, err = p.RSS(); err != nil {
-		return 0, 0, err
+func idleOf(limit uint64) (int, error) {
+	if limit < fewest+keptBack {
+		return 0, fmt.Errorf("%w: %d, want at least %d", ErrDescriptors, limit, fewest+keptBack)
 	}
+	return int(min(limit-keptBack, mostIdle)), nil
+}
+
+// Memory is the resident memory of a server, in bytes, with few and with many idle
+// connections.
+type Memory struct {
+	Few, Many       int // connections
+	RSSFew, RSSMany int64
+}
+
+// Idle opens n connections to the server, has each answer one request, and leaves them
+// open. It reads the server's memory with a quarter of them and with all. The difference
+// to none would be less than what they take: a server that has just started has memory to
+// spare, into which the first ones fit.
+func Idle(ctx context.Context, p *Process, request []byte, n int) (m Memory, err error) {
+	m.Few, m.Many = n/4, n
 	var h held
 	defer h.close()
+	if m.RSSFew, err = h.fill(ctx, p, request, m.Few); err == nil {
+		m.RSSMany, err = h.fill(ctx, p, request, m.Many)
+	}
+	return m, err
+}
+
+// fill opens connections until there are n, and returns the server's memory.
+func (h *held) fill(ctx context.Context, p *Process, request []byte, n int) (int64, error) {
 	for len(h.sockets) < n {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
 		if err := h.open(p.Addr, request, min(together, n-len(h.sockets))); err != nil {
-			return 0, 0, fmt.Errorf("%s, after %d connections: %w", p.Name, len(h.sockets), err)
+			return 0, fmt.Errorf("%s, after %d connections: %w", p.Name, len(h.sockets), err)
 		}
 	}
 	time.Sleep(settle)
-	with, err = p.RSS()
-	return before, with, err
+	return p.RSS()
 }
 
 // together is how many connections are opened at once: fewer than any server queues.
@@ -82,8 +114,8 @@ func (h *held) open(addr string, request []byte, n int) error {
 			return err
 		}
 		h.sockets = append(h.sockets, s)
-		if _, err := unix.Write(int(s), request); err != nil {
-			return fmt.Errorf("send: %w", err)
+		if err := s.send(request); err != nil {
+			return err
 		}
 	}
 	var resp fasthttp.Response
@@ -101,6 +133,44 @@ func (h *held) open(addr string, request []byte, n int) error {
 
 // socket is a connected socket that blocks, for as long as patience.
 type socket int
+
+// send sends all of b. Signals interrupt it: the runtime preempts goroutines by them.
+func (s socket) send(b []byte) error {
+	for len(b) > 0 {
+		n, err := unix.Write(int(s), b)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return fmt.Errorf("send: %w", err)
+		default:
+			b = b[n:]
+		}
+	}
+	return nil
+}
+
+// connect connects. When a signal interrupts it the connection is made all the same.
+func (s socket) connect(to netip.AddrPort) error {
+	err := unix.Connect(int(s), &unix.SockaddrInet4{Addr: to.Addr().As4(), Port: int(to.Port())})
+	if !errors.Is(err, unix.EINTR) {
+		return err
+	}
+	n := 0
+	for errors.Is(err, unix.EINTR) {
+		n, err = unix.Poll([]unix.PollFd{{Fd: int32(s), Events: unix.POLLOUT}}, int(patience.Milliseconds()))
+	}
+	code := 0
+	switch {
+	case err != nil:
+		return err
+	case n == 0:
+		return unix.ETIMEDOUT
+	}
+	if code, err = unix.GetsockoptInt(int(s), unix.SOL_SOCKET, unix.SO_ERROR); err == nil && code != 0 {
+		err = unix.Errno(code)
+	}
+	return err
+}
 
 // Read implements io.Reader.
 func (s socket) Read(p []byte) (int, error) {
@@ -134,9 +204,7 @@ func connect(from [4]byte, to netip.AddrPort) (socket, error) {
 		// The port is chosen by connect, which looks for a free pair and not for a free port.
 		func() error { return unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1) },
 		func() error { return unix.Bind(fd, &unix.SockaddrInet4{Addr: from}) },
-		func() error {
-			return unix.Connect(fd, &unix.SockaddrInet4{Addr: to.Addr().As4(), Port: int(to.Port())})
-		},
+		func() error { return socket(fd).connect(to) },
 	} {
 		if err := step(); err != nil {
 			_ = unix.Close(fd)

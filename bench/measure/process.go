@@ -56,9 +56,10 @@ func Start(ctx context.Context, cfg Config) (*Process, error) {
 	p := &Process{Name: cfg.Name, Addr: cfg.Addr, log: cfg.Log, done: make(chan struct{})}
 	p.cmd = exec.Command(command[0], command[1:]...)
 	p.cmd.Stdout, p.cmd.Stderr = out, out
-	// A run that is killed leaves no server behind. The thread that forks must live on for
+	// A run that is killed leaves no server behind: SIGTERM, which is not for the server's
+	// children, so that one who has some can end them. The thread that forks must live on for
 	// that, which is what the runtime's idle threads do.
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", cfg.Name, err)
 	}
@@ -67,10 +68,19 @@ func Start(ctx context.Context, cfg Config) (*Process, error) {
 		close(p.done)
 	}()
 	if err := p.listening(ctx); err != nil {
-		return nil, errors.Join(err, p.Stop())
+		select {
+		case <-p.done:
+		default:
+			_ = p.Stop() // err says more
+		}
+		return nil, err
 	}
 	return p, nil
 }
+
+// errSelf is of a connection to itself: the kernel may give it the port that it asks for
+// while nobody listens there.
+var errSelf = errors.New("connected to itself")
 
 // listening waits until the server accepts a connection.
 func (p *Process) listening(ctx context.Context) error {
@@ -80,13 +90,17 @@ func (p *Process) listening(ctx context.Context) error {
 	for {
 		c, err := d.DialContext(ctx, "tcp", p.Addr)
 		if err == nil {
-			return c.Close()
+			self := c.LocalAddr().String() == p.Addr
+			if err = c.Close(); !self {
+				return err
+			}
+			err = errSelf
 		}
 		select {
 		case <-p.done:
 			return fmt.Errorf("%s ended before it listened on %s: %w%s", p.Name, p.Addr, p.ended(), p.said())
 		case <-ctx.Done():
-			return fmt.Errorf("%s does not listen on %s: %w%s", p.Name, p.Addr, err, p.said())
+			return fmt.Errorf("%s does not listen on %s: %w: %w%s", p.Name, p.Addr, ctx.Err(), err, p.said())
 		case <-time.After(2 * time.Millisecond):
 		}
 	}
@@ -192,11 +206,26 @@ func (p *Process) tree() []int {
 	return pids
 }
 
+// FreeAddrs returns n different addresses of 127.0.0.1 where nobody listens at the moment.
+func FreeAddrs(n int) ([]string, error) {
+	var addrs []string
+	for range n {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		// Open until all are there: a port that was given back may come again at once.
+		defer ln.Close() //nolint:errcheck // nothing was accepted
+		addrs = append(addrs, ln.Addr().String())
+	}
+	return addrs, nil
+}
+
 // FreeAddr returns an address of 127.0.0.1 where nobody listens at the moment.
 func FreeAddr() (string, error) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	addrs, err := FreeAddrs(1)
 	if err != nil {
 		return "", err
 	}
-	return ln.Addr().String(), ln.Close()
+	return addrs[0], nil
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -86,7 +87,7 @@ func send(t *testing.T, p *Process, target string) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if o, err := c.Send([][]byte{Request("GET", target, "")}, 0); err != nil || o.Failed > 0 {
+	if o, err := c.Send(t.Context(), [][]byte{Request("GET", target, "")}, 0); err != nil || o.Failed > 0 {
 		t.Fatalf("%v, %d failed", err, o.Failed)
 	}
 }
@@ -139,7 +140,7 @@ func TestEndsByItself(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	cfg.Command = []string{"true"}
-	if _, err = Start(t.Context(), cfg); !errors.Is(err, ErrExit) {
+	if _, err = Start(t.Context(), cfg); !errors.Is(err, ErrExit) || strings.Count(err.Error(), "gone") != 1 {
 		t.Errorf("got %v", err)
 	}
 	p := start(t, "")
@@ -155,19 +156,13 @@ func TestEndsByItself(t *testing.T) {
 	}
 }
 
-// TestIdle opens connections that the server must hold all at once.
-func TestIdle(t *testing.T) {
-	p := start(t, "")
-	const n = 500
-	before, with, err := Idle(p, Request("GET", "/", ""), n)
+func TestFreeAddrs(t *testing.T) {
+	addrs, err := FreeAddrs(100)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// fasthttp keeps a goroutine and two buffers of 4 KiB for each.
-	if each := float64(with-before) / n; each < 1000 {
-		t.Errorf("%.0f bytes a connection, %d KiB before and %d KiB with %d", each, before>>10, with>>10, n)
-	}
-	if _, _, err := Idle(p, Request("GET", "/no", ""), 1); err == nil || !strings.Contains(err.Error(), "503") {
-		t.Errorf("a refused request: %v", err)
+	slices.Sort(addrs)
+	if n := len(slices.Compact(addrs)); n != 100 {
+		t.Errorf("%d of 100 are different", n)
 	}
 }

@@ -2,6 +2,7 @@ package measure
 
 import (
 	"bufio"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -98,7 +99,7 @@ func TestWrk(t *testing.T) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		t.Logf("wrk: %+v; server: %+v", l, s)
-		if l.Requests == 0 || l.Seconds < 0.5 || l.CPU <= 0 || l.Latency.P50 <= 0 || l.Latency.Max < l.Latency.P99 {
+		if l.Requests == 0 || l.Seconds < 0.5 || l.CPU <= 0 {
 			t.Errorf("figures %+v", l)
 		}
 		// Answers to the last requests may come too late to be counted.
@@ -107,16 +108,29 @@ func TestWrk(t *testing.T) {
 		}
 		return l, s
 	}
-	if _, s := run(Wrk{}, "200 OK"); s.method != "GET" || s.body != "" || s.last != 0 || s.pipelined != 1 {
+	l, s := run(Wrk{}, "200 OK")
+	if s.method != "GET" || s.body != "" || s.last != 0 || s.pipelined != 1 {
 		t.Errorf("plain: %+v", s)
+	}
+	if l.Latency == nil || l.Latency.P50 <= 0 || l.Latency.P99 < l.Latency.P50 || l.Latency.Max < l.Latency.P99 {
+		t.Errorf("latency: %+v", l.Latency)
+	}
+	size := len("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+	if err := l.Answered(size); err != nil {
+		t.Error(err)
+	}
+	for _, other := range []int{size - 30, size + 2} {
+		if err := l.Answered(other); !errors.Is(err, ErrBytes) {
+			t.Errorf("answers of %d bytes pass for %d: %v", size, other, err)
+		}
 	}
 	if _, s := run(Wrk{Method: "POST", Body: `{"a":"]]"}`}, "200 OK"); s.method != "POST" || s.body != `{"a":"]]"}` || s.kind != "application/json" {
 		t.Errorf("POST: %+v", s)
 	}
-	if _, s := run(Wrk{Pipeline: 16}, "200 OK"); s.pipelined != 16 {
-		t.Errorf("pipelined: %+v", s)
+	if l, s := run(Wrk{Pipeline: 16}, "200 OK"); s.pipelined != 16 || l.Latency != nil {
+		t.Errorf("pipelined: %+v, %+v", s, l.Latency)
 	}
-	if l, s := run(Wrk{PerConnection: 10}, "200 OK"); s.last == 0 || s.requests/s.last != 10 || s.conns < s.last || l.Errors != (record.Errors{}) {
+	if l, s := run(Wrk{PerConnection: 10}, "200 OK"); s.last == 0 || s.requests/s.last != 10 || s.conns < s.last || l.Errors != (record.Errors{}) || l.Answered(size) != nil {
 		t.Errorf("10 a connection: %+v, %+v", s, l.Errors)
 	}
 	if _, s := run(Wrk{PerConnection: 1}, "200 OK"); s.last != s.requests {
@@ -128,5 +142,18 @@ func TestWrk(t *testing.T) {
 	nobody := Wrk{CPUs: allowed, Conns: 1, Seconds: 1, URL: "http://127.0.0.1:1/"}
 	if l, err := nobody.Run(t.Context(), t.TempDir()); err == nil {
 		t.Errorf("nobody listens: %+v", l)
+	}
+}
+
+func TestThreads(t *testing.T) {
+	for _, c := range []struct{ cpus, conns, want int }{{1, 64, 1}, {7, 64, 4}, {2, 65, 1}, {8, 1, 1}, {3, 256, 2}, {7, 0, 1}} {
+		var cpus []int
+		for i := range c.cpus {
+			cpus = append(cpus, i)
+		}
+		w := Wrk{CPUs: affinity.SetOf(cpus...), Conns: c.conns}
+		if got := w.threads(); got != c.want {
+			t.Errorf("%d connections on %d CPUs: %d threads, want %d", c.conns, c.cpus, got, c.want)
+		}
 	}
 }

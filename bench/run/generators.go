@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -37,45 +36,29 @@ func (l *lab) with(ctx context.Context, name string, f func(p *measure.Process) 
 	if !ok {
 		return fmt.Errorf("%s is not among the servers", name)
 	}
-	p, err := l.Start(ctx, s)
-	if err != nil {
-		return err
-	}
-	err = f(p)
-	if stopped := p.Stop(); err == nil {
-		err = stopped
-	}
-	return err
+	return l.With(ctx, s, false, f)
 }
 
-// open reports whether the run has a scenario with the open-loop generator.
-func (l *lab) open() bool {
+// opens reports whether the run has a scenario with the open-loop generator.
+func (l *lab) opens() bool {
 	return slices.ContainsFunc(l.groups, func(g *group) bool { return g.Kind == scenario.Open })
 }
 
-// calibrate measures what fasthttp answers at most, and sees whether both generators
-// agree. They do so on one connection: on many, where a client is the limit, wrk starts the
+// calibrate sees whether both generators agree. They do so on one connection: on many, where a client is the limit, wrk starts the
 // clock of a request when it comes to send it, which is later than when it could have. And
 // they do so on a handler that takes a millisecond: wrk makes six system calls for a
 // request and this generator three (strace -c), of which a ping is a good part.
 func (l *lab) calibrate(ctx context.Context) error {
-	if !l.open() {
+	if !l.opens() {
 		return nil
 	}
-	var limit []float64
 	var wrk, own struct{ rate, p50 []float64 }
 	err := l.with(ctx, "fasthttp", func(p *measure.Process) error {
-		url := "http://" + p.Addr + "/api/ping"
+		url := "http://" + p.Addr + "/sleep"
 		for range repeats {
-			most := measure.Wrk{CPUs: l.CPUs.Load, Conns: 64, Seconds: 1, URL: url}
-			loaded, err := most.Run(ctx, l.Dir)
-			if err != nil {
-				return err
-			}
-			limit = append(limit, loaded.PerSecond())
-			url := "http://" + p.Addr + "/sleep"
 			one := measure.Wrk{CPUs: l.CPUs.Load, Conns: 1, Seconds: 1, URL: url}
-			if loaded, err = one.Run(ctx, l.Dir); err != nil {
+			loaded, err := one.Run(ctx, l.Dir)
+			if err != nil {
 				return err
 			}
 			wrk.rate = append(wrk.rate, loaded.PerSecond())
@@ -92,11 +75,49 @@ func (l *lab) calibrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.Limit = record.SpreadOf(limit).Median
-	l.run.Method = append(l.run.Method, fmt.Sprintf("fasthttp answered %s pings a second at most, on 64 connections; rates are shares of the median.", record.SpreadOf(limit).Text("%.0f")))
 	l.compare("Requests a second of 1 ms, on one connection to fasthttp, closed loop, beside wrk", "%.0f", own.rate, wrk.rate)
 	l.compare("Median latency in µs, the same", "%.0f", own.p50, wrk.p50)
 	return nil
+}
+
+// firstRate is what a server is asked for of which nothing is known yet.
+const firstRate = 20_000
+
+// limit finds the rate at which pings take fasthttp all of its CPUs, for rates that are a
+// share of it: in an open loop, on as many connections as they are measured with, since a
+// closed loop that is behind sends many at once, which costs less. It is found at about
+// the share that is measured, and anew for each round: a host does not stay as fast.
+func (l *lab) limit(ctx context.Context) error {
+	steps := 1
+	if l.Limit == 0 {
+		l.Limit, steps = firstRate/share, 3
+	}
+	return l.with(ctx, "fasthttp", func(p *measure.Process) error {
+		for range steps {
+			r, err := l.Generate(ctx, p, "-conns", "256", "-rate", fmt.Sprintf("%.0f", share*l.Limit), "-duration", "1s", "http://"+p.Addr+"/api/ping")
+			if err != nil {
+				return err
+			}
+			if r.Requests == 0 || *r.ServerCPU <= 0 {
+				return fmt.Errorf("fasthttp answered %d requests in %v s of its CPU", r.Requests, *r.ServerCPU)
+			}
+			l.Limit = float64(l.CPUs.Server.Len()) * float64(r.Requests) / *r.ServerCPU
+		}
+		l.limits = append(l.limits, l.Limit)
+		return nil
+	})
+}
+
+// share is about what scenarios take of the limit.
+const share = 0.7
+
+// rates notes what the limits were.
+func (l *lab) rates() {
+	if len(l.limits) > 0 {
+		l.run.Method = append(l.run.Method, fmt.Sprintf(
+			"By its CPU time per request in an open loop, fasthttp would answer %s pings a second at most, on 256 connections; rates are shares of what was found just before their round.",
+			record.SpreadOf(l.limits).Text("%.0f")))
+	}
 }
 
 // compare notes whether the generators agree on a figure.
@@ -119,7 +140,7 @@ func (l *lab) note(g record.Generator) {
 
 // generators checks how much the open-loop generator can send, and that it sees a stall.
 func (l *lab) generators(ctx context.Context) error {
-	if !l.open() {
+	if !l.opens() {
 		return nil
 	}
 	if _, ok := l.subject("floor"); ok {
@@ -167,11 +188,6 @@ func (l *lab) fast(ctx context.Context) error {
 
 // stalled has a server stop for a known time, which must show.
 func (l *lab) stalled(ctx context.Context) error {
-	binary := filepath.Join(l.Dir, "stall")
-	cmd := exec.CommandContext(ctx, "go", "build", "-C", filepath.Join(l.root, "bench"), "-o", binary, "./stall")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build the server that stalls: %w: %s", err, out)
-	}
 	addr, err := measure.FreeAddr()
 	if err != nil {
 		return err
@@ -179,7 +195,7 @@ func (l *lab) stalled(ctx context.Context) error {
 	theory := openloop.Stall{Rate: 2000, Stop: 100 * time.Millisecond, Every: time.Second, Duration: 3 * time.Second}
 	p, err := measure.Start(ctx, measure.Config{
 		Name: "the server that stalls", Addr: addr, CPUs: l.CPUs.Server, Log: filepath.Join(l.Dir, "stall.log"),
-		Command: []string{binary, "-addr", addr, "-stop", theory.Stop.String(), "-every", theory.Every.String()},
+		Command: []string{filepath.Join(l.Dir, "stall"), "-addr", addr, "-stop", theory.Stop.String(), "-every", theory.Every.String()},
 	})
 	if err != nil {
 		return err

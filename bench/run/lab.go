@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -27,7 +28,12 @@ type lab struct {
 	groups   []*group
 	start    time.Time
 	log      progress
+	out      output
+	limits   []float64 // of fasthttp, each time they were looked for
 }
+
+// seed is of all that is left to chance.
+func (l *lab) seed() uint64 { return uint64(l.start.UnixNano()) }
 
 // group is a scenario with a number of connections: what is compared with each other.
 type group struct {
@@ -38,9 +44,15 @@ type group struct {
 	took     time.Duration // the last of them
 }
 
+// errInterrupted is what ends a run that somebody called off, whatever else failed by that.
+var errInterrupted = errors.New("interrupted")
+
+// errNothing is that of a choice which leaves nothing to measure.
+var errNothing = errors.New("no server that was chosen is measured under a scenario that was chosen")
+
 func run(ctx context.Context, o options) error {
-	l := &lab{options: o, start: time.Now(), log: progress{out: os.Stderr}}
-	if err := l.names(); err != nil {
+	l := &lab{options: o, start: time.Now(), log: progress{out: os.Stderr}, out: output{o.out}}
+	if err := tools("wrk", "taskset", "gcc"); err != nil {
 		return err
 	}
 	dir, err := os.MkdirTemp("", "pinion-bench-")
@@ -54,34 +66,71 @@ func run(ctx context.Context, o options) error {
 	}
 	l.Bench = scenario.Bench{Dir: dir, CPUs: o.cpus, Users: filepath.Join(dir, "users.json")}
 	l.run = &record.Run{
-		Started: time.Now().UTC().Truncate(time.Second), Command: "make bench-peers", Quick: o.quick,
+		Started: time.Now().UTC().Truncate(time.Second), Command: o.command(), Quick: o.quick,
 		Host: measure.Describe(ctx, o.cpus), Revision: revision(ctx, o.root),
+		Partial: "It has not got to its end.",
 	}
-	if o.quick {
-		l.run.Command = "make bench-quick"
+	if err := l.out.keep(l.run); err != nil {
+		return err
 	}
 	for _, step := range []func(context.Context) error{l.build, l.prove, l.plan, l.calibrate, l.generators, l.base, l.more} { // in this order
 		if err = step(ctx); err != nil {
 			break
 		}
 	}
+	if ctx.Err() != nil {
+		err = errInterrupted
+	}
+	return l.end(err)
+}
+
+// end writes the data and tells what there is. err is what ended the run before its time.
+func (l *lab) end(err error) error {
 	if len(l.run.Samples) == 0 {
+		l.out.drop()
 		return err
 	}
-	if err != nil {
-		l.run.Method = append(l.run.Method, fmt.Sprintf("The run did not get to its end: %v.", err))
-	}
 	l.run.Ended = time.Now().UTC().Truncate(time.Second)
-	if o.out != "" {
-		if written := l.run.Write(o.out); written != nil {
-			return written
+	l.rates()
+	var written error
+	if err == nil {
+		l.run.Partial = l.restricted()
+		written = l.out.finish(l.run)
+	} else {
+		l.run.Partial = fmt.Sprintf("It did not get to its end: %v.", err)
+		written = l.out.keep(l.run)
+	}
+	told := page.Summary(os.Stdout, l.run)
+	l.log.say("%d measurements in %v", len(l.run.Samples), time.Since(l.start).Round(time.Second))
+	if err != nil && l.out.path != "" && written == nil {
+		l.log.say("%s is as it was; what was measured is in %s", l.out.path, l.out.partial())
+	}
+	return errors.Join(err, written, told)
+}
+
+// restricted says what flags kept the run from being a whole one.
+func (l *lab) restricted() string {
+	var of []string
+	if len(l.peers) > 0 {
+		of = append(of, "servers "+strings.Join(l.peers, ", "))
+	}
+	if len(l.scenarios) > 0 {
+		of = append(of, "scenarios "+strings.Join(l.scenarios, ", "))
+	}
+	if of == nil {
+		return ""
+	}
+	return "Only a part was measured: " + strings.Join(of, "; ") + "."
+}
+
+// tools checks that programs are there, before anything is built for nothing.
+func tools(names ...string) error {
+	for _, name := range names {
+		if _, err := exec.LookPath(name); err != nil {
+			return fmt.Errorf("%w; make deps installs it", err)
 		}
 	}
-	if told := page.Summary(os.Stdout, l.run); told != nil {
-		return told
-	}
-	l.log.say("%d measurements in %v", len(l.run.Samples), time.Since(l.start).Round(time.Second))
-	return err
+	return nil
 }
 
 func revision(ctx context.Context, root string) string {
@@ -90,25 +139,6 @@ func revision(ctx context.Context, root string) string {
 		return "unknown"
 	}
 	return strings.TrimSpace(string(out))
-}
-
-// names checks those that the flags give.
-func (l *lab) names() error {
-	for _, name := range l.peers {
-		if !slices.ContainsFunc(peers.All(), func(p peers.Peer) bool { return p.Name == name }) {
-			return fmt.Errorf("-peers: there is no %q", name)
-		}
-	}
-	all, err := scenario.All("")
-	if err != nil {
-		return err
-	}
-	for _, name := range l.scenarios {
-		if !slices.ContainsFunc(all, func(s scenario.Scenario) bool { return s.Name == name }) {
-			return fmt.Errorf("-scenarios: there is no %q", name)
-		}
-	}
-	return nil
 }
 
 // build compiles everything that is measured, and what measures.
@@ -123,11 +153,13 @@ func (l *lab) build(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.Generator = filepath.Join(l.Dir, "generator")
-	cmd := exec.CommandContext(ctx, "go", "build", "-C", filepath.Join(l.root, "bench"), "-o", l.Generator, "./generator")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build the generator: %w: %s", err, out)
+	for _, name := range []string{"generator", "stall"} {
+		cmd := exec.CommandContext(ctx, "go", "build", "-C", filepath.Join(l.root, "bench"), "-o", filepath.Join(l.Dir, name), "./"+name)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("build %s: %w: %s", name, err, out)
+		}
 	}
+	l.Generator = filepath.Join(l.Dir, "generator")
 	for _, p := range all {
 		b := binaries[p.Name]
 		l.subjects = append(l.subjects, scenario.Subject{Peer: p, Binary: b.Path})
@@ -143,32 +175,38 @@ func (l *lab) wanted(p peers.Peer) bool {
 	if len(l.peers) > 0 {
 		return slices.Contains(l.peers, p.Name)
 	}
-	return !l.quick || slices.Contains([]string{"pinion", "engine", "fasthttp", "gnet", "net/http", "gin", "nginx", "floor"}, p.Name)
+	return !l.quick || slices.Contains([]string{"pinion", "engine", "fasthttp", "fasthttp+fragments", "gnet", "net/http", "gin", "nginx", "floor"}, p.Name)
 }
 
 // prove checks that every server answers what it should.
 func (l *lab) prove(ctx context.Context) error {
 	for i := range l.subjects {
 		s := &l.subjects[i]
-		p, err := l.Start(ctx, s)
-		if err != nil {
-			return err
-		}
-		if s.Peer.Name == "pinion" {
-			if err = peers.Fixture(ctx, p.Addr, l.Users); err == nil {
-				l.Batch, err = scenario.Batch(l.Users)
-			}
-		}
+		config := check.Config{Peer: &s.Peer, Users: l.Users, Seed: l.seed()}
 		var sizes map[string]int
-		if err == nil {
-			sizes, err = check.Check(ctx, check.Config{Addr: p.Addr, Peer: &s.Peer, Users: l.Users, Batch: l.Batch, Seed: uint64(l.start.UnixNano())})
-		}
-		if stopped := p.Stop(); err == nil {
-			err = stopped
+		err := l.With(ctx, s, false, func(p *measure.Process) (err error) {
+			if s.Peer.Name == "pinion" {
+				if err = peers.Fixture(ctx, p.Addr, l.Users); err == nil {
+					l.Batch, err = scenario.Batch(l.Users)
+				}
+			}
+			if err == nil {
+				config.Addr, config.Batch = p.Addr, l.Batch
+				sizes, err = check.Check(ctx, config)
+			}
+			return err
+		})
+		if err == nil && s.Peer.Canned { // it does not close by itself, and is measured that way too
+			err = l.With(ctx, s, true, func(p *measure.Process) error {
+				config.Addr, config.Closes = p.Addr, true
+				_, err := check.Check(ctx, config)
+				return err
+			})
 		}
 		if err != nil {
 			return fmt.Errorf("%s is not measured with the others: %w", s.Peer.Name, err)
 		}
+		s.Answers = sizes
 		l.run.Peers[i].Answers = sizes
 		l.log.say("%s answers as it should", s.Peer.Name)
 	}
@@ -182,20 +220,26 @@ func (l *lab) plan(context.Context) error {
 		return err
 	}
 	wanted := slices.DeleteFunc(slices.Clone(l.subjects), func(s scenario.Subject) bool { return !l.wanted(s.Peer) })
+	shares := false
 	for _, s := range all {
 		if len(l.scenarios) > 0 && !slices.Contains(l.scenarios, s.Name) || len(l.scenarios) == 0 && l.quick && !s.Quick {
 			continue
 		}
 		for _, conns := range s.Conns {
-			if of := s.Subjects(wanted); len(of) > 0 {
+			if of := s.Subjects(wanted, l.CPUs); len(of) > 0 {
 				l.groups = append(l.groups, &group{Scenario: s, conns: conns, subjects: of})
 			}
 		}
 		l.describe(s.Scenario)
+		shares = shares || s.Shares(l.CPUs)
+	}
+	if len(l.groups) == 0 {
+		return errNothing
 	}
 	l.run.Method = append(l.run.Method, fmt.Sprintf(
 		"Every measurement takes a second, if not said otherwise, of a server that was started for it on CPU %v and has answered 1,000 requests; the generator has CPU %v.", l.CPUs.Server, l.CPUs.Load))
-	if l.CPUs.All.Len() < 3 {
+	l.run.Method = append(l.run.Method, fmt.Sprintf("The order of the servers is shuffled in each round, with seed %d.", l.seed()))
+	if shares {
 		l.run.Method = append(l.run.Method, "This host has too few CPUs to measure two loops as it should be done: the second loop shares its CPU with the generator.")
 	}
 	return nil

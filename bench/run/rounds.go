@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -28,6 +29,9 @@ func (l *lab) base(ctx context.Context) error {
 			}
 		}
 		l.run.Rounds = round + 1
+		if err := l.out.keep(l.run); err != nil {
+			return err
+		}
 		took := time.Since(start)
 		if round+1 < l.rounds && time.Since(l.start)+took > l.budget {
 			l.run.Method = append(l.run.Method, fmt.Sprintf(
@@ -64,7 +68,8 @@ func (l *lab) more(ctx context.Context) error {
 	}
 }
 
-// unsteady counts the subjects of a group whose CPU time per request is not steady. Each
+// unsteady counts the subjects of a group whose CPU time per request is not steady, or
+// whose p99 is not where that is what the group is for. Each
 // round that there has been already makes the group a little less pressing.
 func (l *lab) unsteady(g *group) int {
 	if g.Kind == scenario.Idle || g.Kind == scenario.Allocations {
@@ -72,7 +77,8 @@ func (l *lab) unsteady(g *group) int {
 	}
 	n := 0
 	for _, s := range g.subjects {
-		if record.SpreadOf(l.run.CPU(record.Key{Scenario: g.Name, Conns: g.conns, Peer: cmp.Or(s.Name, s.Peer.Name)})).Unsteady() {
+		key := record.Key{Scenario: g.Name, Conns: g.conns, Peer: cmp.Or(s.Name, s.Peer.Name)}
+		if record.SpreadOf(l.run.CPU(key)).Unsteady() || g.Kind == scenario.Open && l.run.SpreadOf(key, p99).Unsteady() {
 			n++
 		}
 	}
@@ -82,14 +88,19 @@ func (l *lab) unsteady(g *group) int {
 	return max(1, 100*n/len(g.subjects)-10*(g.rounds-l.run.Rounds))
 }
 
-// round measures each subject of a group once, in another order each time.
+// round measures each subject of a group once, in an order that is shuffled each time.
 func (l *lab) round(ctx context.Context, g *group) error {
 	start := time.Now()
 	line := fmt.Sprintf("round %d, %s", g.rounds+1, g.Name)
 	if g.conns > 0 {
-		line += fmt.Sprintf(", %d connections", g.conns)
+		line += fmt.Sprintf(" %d", g.conns)
 	}
-	for _, i := range order(len(g.subjects), g.rounds) {
+	if g.Share > 0 {
+		if err := l.limit(ctx); err != nil {
+			return err
+		}
+	}
+	for _, i := range rand.New(rand.NewPCG(l.seed(), uint64(len(l.run.Samples)))).Perm(len(g.subjects)) { //nolint:gosec // to be repeated
 		s := &g.subjects[i]
 		samples, err := l.Measure(ctx, &g.Scenario, g.conns, s)
 		if err != nil {
@@ -107,18 +118,11 @@ func (l *lab) round(ctx context.Context, g *group) error {
 	return nil
 }
 
-// order is the one of a round: nobody is always first, and every other round goes
-// backwards, so that nobody always comes after the same neighbour. A host that becomes
-// slower and slower then hits all alike.
-func order(n, round int) []int {
-	of := make([]int, n)
-	for i := range of {
-		of[i] = (i + round/2) % n
+func p99(s *record.Sample) float64 {
+	if s.Latency == nil {
+		return 0
 	}
-	if round%2 == 1 {
-		slices.Reverse(of)
-	}
-	return of
+	return s.Latency.P99
 }
 
 // brief is what the progress line tells of a sample.

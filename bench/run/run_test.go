@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -113,6 +114,8 @@ func TestUnsteady(t *testing.T) {
 func TestParse(t *testing.T) {
 	for args, want := range map[string]string{
 		"-rounds 0":        "-rounds 0",
+		"-peers no-such":   `-peers: there is no "no-such", only pinion,`,
+		"-scenarios x":     `-scenarios: there is no "x", only ping,`,
 		"b":                `unexpected argument "b"`,
 		"-server-cpus 1-0": "-server-cpus",
 	} {
@@ -120,42 +123,78 @@ func TestParse(t *testing.T) {
 			t.Errorf("%q: got %v, want %s", args, err, want)
 		}
 	}
-	o, err := parse(strings.Fields("-quick -peers a,b -scenarios ping"))
-	if err != nil || o.rounds != 3 || o.budget > 3*time.Minute || !slices.Equal(o.peers, []string{"a", "b"}) || !slices.Equal(o.scenarios, []string{"ping"}) {
+	o, err := parse(strings.Fields("-quick -peers engine,gnet -scenarios ping"))
+	if err != nil || o.rounds != 3 || o.budget > 3*time.Minute || !slices.Equal(o.peers, []string{"engine", "gnet"}) || !slices.Equal(o.scenarios, []string{"ping"}) {
 		t.Errorf("got %+v, %v", o, err)
 	}
-	for _, wrong := range []options{{peers: []string{"no-such"}}, {scenarios: []string{"no-such"}}} {
-		wrong.root = "../.."
-		l := &lab{options: wrong, log: progress{out: os.Stderr}}
-		if err := l.names(); err == nil || !strings.Contains(err.Error(), `there is no "no-such"`) {
-			t.Errorf("%+v: %v", wrong, err)
+}
+
+// TestCommand has the page tell how to make such a run.
+func TestCommand(t *testing.T) {
+	for args, want := range map[string]string{
+		"-out /x/raw.json":                        "make bench-peers",
+		"-quick -peers a":                         "make bench-quick ARGS='-peers a'",
+		"-out /x/raw.json -scenarios b -rounds 2": "make bench-peers ARGS='-scenarios b -rounds 2'",
+	} {
+		o := options{args: strings.Fields(args), quick: strings.Contains(args, "-quick")}
+		if got := o.command(); got != want {
+			t.Errorf("%s: got %s, want %s", args, got, want)
 		}
 	}
 }
 
-// TestOrder has every round measure each subject once, and no subject come first, or right
-// after the same other one, in all of them.
-func TestOrder(t *testing.T) {
-	const n = 5
-	first, before := map[int]int{}, map[[2]int]int{}
-	for round := range 2 * n {
-		of := order(n, round)
-		if sorted := slices.Sorted(slices.Values(of)); !slices.Equal(sorted, []int{0, 1, 2, 3, 4}) {
-			t.Fatalf("round %d measures %v", round, of)
-		}
-		first[of[0]]++
-		for i, a := range of[1:] {
-			before[[2]int{of[i], a}]++
-		}
+// TestNothingChosen has servers that no scenario of those chosen is for.
+func TestNothingChosen(t *testing.T) {
+	l := &lab{options: options{peers: []string{"nginx"}, scenarios: []string{"allocations"}}, run: &record.Run{}}
+	if err := l.plan(t.Context()); !errors.Is(err, errNothing) {
+		t.Errorf("got %v", err)
 	}
-	for i := range n {
-		if first[i] != 2 {
-			t.Errorf("%d is first %d times in %d rounds, want 2", i, first[i], 2*n)
-		}
+}
+
+// TestCutOff ends a run in its first round: what was in the file stays, and what was
+// measured is beside it.
+func TestCutOff(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "made", "here")
+	whole := output{filepath.Join(dir, "raw.json")}
+	first := &record.Run{Command: "first"}
+	if err := errors.Join(whole.keep(first), whole.finish(first)); err != nil {
+		t.Fatal(err)
 	}
-	for pair, times := range before {
-		if back := before[[2]int{pair[1], pair[0]}]; times != back {
-			t.Errorf("%v follow each other %d times, and the other way round %d times", pair, times, back)
+	l := &lab{out: whole, run: &record.Run{Command: "second"}, log: progress{out: os.Stderr}}
+	if err := l.out.keep(l.run); err != nil {
+		t.Fatal(err)
+	}
+	l.run.Samples = []record.Sample{{Scenario: "ping", Conns: 64, Peer: "engine", Requests: 1, Seconds: 1}}
+	if err := l.end(errInterrupted); !errors.Is(err, errInterrupted) {
+		t.Errorf("got %v", err)
+	}
+	if r, err := record.Read(whole.path); err != nil || r.Command != "first" {
+		t.Errorf("the file holds %+v, %v", r, err)
+	}
+	if r, err := record.Read(whole.partial()); err != nil || r.Command != "second" || !strings.Contains(r.Partial, "interrupted") {
+		t.Errorf("beside it is %+v, %v", r, err)
+	}
+	// A run that gets to its end takes the place of both.
+	if err := l.end(nil); err != nil {
+		t.Error(err)
+	}
+	if r, err := record.Read(whole.path); err != nil || r.Command != "second" || r.Partial != "" {
+		t.Errorf("the file holds %+v, %v", r, err)
+	}
+	if _, err := os.Stat(whole.partial()); !os.IsNotExist(err) {
+		t.Errorf("left behind: %v", err)
+	}
+}
+
+// TestOutput has places where nothing can be written, which must show at the start.
+func TestOutput(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{filepath.Join(file, "raw.json"), filepath.Dir(file)} {
+		if err := (output{path}).keep(&record.Run{}); err == nil || !strings.Contains(err.Error(), "-out") {
+			t.Errorf("%s: %v", path, err)
 		}
 	}
 }

@@ -2,21 +2,25 @@ package scenario
 
 import (
 	"bufio"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"pinion/bench/measure"
 	"pinion/bench/record"
 )
 
 const (
-	counted   = 50_000 // requests that allocations are counted over
-	countings = 3      // of each route, of which the least is taken
+	counted   = 100_000 // requests that allocations are counted over
+	countings = 2       // with requests, and
+	looks     = 10      // without, of which the least is taken
 )
 
 // inline are the requests that the loops answer themselves.
@@ -57,32 +61,53 @@ func (b *Bench) allocations(ctx context.Context, conns int, p *measure.Process) 
 }
 
 // count sends a request many times and returns the objects allocated for each. What goes
-// on in the process beside the requests only ever adds to a counting, so the least counts:
-// of those with requests, and of those with none, which are the looks' own.
+// on in the process beside the requests only ever adds to a counting, and the looks
+// themselves allocate from hundreds of objects to thousands. So the least counts: of
+// countings with requests, and of those with none.
 func count(ctx context.Context, c *measure.Client, request []byte, admin string) (float64, error) {
-	with, without := math.Inf(1), math.Inf(1)
-	for range countings {
-		// The first look makes buffers and a connection for those that follow.
-		var counts [4]float64
-		for i, n := range []int{warmup, 0, 0, counted} {
-			o, err := c.Send(slices.Repeat([][]byte{request}, n), 0)
-			if err != nil {
-				return 0, err
-			}
-			if o.Failed > 0 {
-				return 0, fmt.Errorf("%d requests failed", o.Failed)
-			}
-			if counts[i], err = mallocs(ctx, admin); err != nil {
-				return 0, err
-			}
+	// between counts from one look to the next.
+	between := func(n int) (float64, error) {
+		before, err := mallocs(ctx, admin)
+		if err != nil {
+			return 0, err
 		}
-		without, with = min(without, counts[2]-counts[1]), min(with, counts[3]-counts[2])
+		o, err := c.Send(ctx, slices.Repeat([][]byte{request}, n), 0)
+		if err != nil {
+			return 0, err
+		}
+		if o.Failed > 0 {
+			return 0, fmt.Errorf("%d of %d requests failed", o.Failed, n)
+		}
+		after, err := mallocs(ctx, admin)
+		return after - before, err
+	}
+	if _, err := between(warmup); err != nil { // makes buffers for what follows
+		return 0, err
+	}
+	with, without := math.Inf(1), math.Inf(1)
+	for range looks {
+		n, err := between(0)
+		if err != nil {
+			return 0, err
+		}
+		without = min(without, n)
+	}
+	for range countings {
+		n, err := between(counted)
+		if err != nil {
+			return 0, err
+		}
+		with = min(with, n)
 	}
 	return (with - without) / counted, nil
 }
 
+var errNoCount = errors.New("no go_memstats_mallocs_total")
+
 // mallocs reads how many objects the process has allocated.
 func mallocs(ctx context.Context, admin string) (float64, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+admin+"/metrics", nil)
 	if err != nil {
 		return 0, err
@@ -92,11 +117,14 @@ func mallocs(ctx context.Context, admin string) (float64, error) {
 		return 0, err
 	}
 	defer resp.Body.Close() //nolint:errcheck // it was only read
+	if resp.StatusCode != http.StatusOK {
+		return 0, fmt.Errorf("%s: status %d", req.URL, resp.StatusCode)
+	}
 	lines := bufio.NewScanner(resp.Body)
 	for lines.Scan() {
 		if text, found := strings.CutPrefix(lines.Text(), "go_memstats_mallocs_total "); found {
 			return strconv.ParseFloat(text, 64)
 		}
 	}
-	return 0, fmt.Errorf("%s/metrics does not tell: %w", admin, lines.Err())
+	return 0, fmt.Errorf("%s: %w", req.URL, cmp.Or(lines.Err(), errNoCount))
 }

@@ -2,13 +2,10 @@ package scenario
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"time"
 
 	"pinion/affinity"
 	"pinion/bench/measure"
@@ -34,9 +31,18 @@ type Bench struct {
 type Subject struct {
 	peers.Peer
 	Binary string
-	Name   string   // in the record, if other than that of the peer
-	Args   []string // after those of the peer
-	CPUs   int      // 0: those of the bench's server
+	Name   string       // in the record, if other than that of the peer
+	Args   []string     // after those of the peer
+	CPUs   affinity.Set // none: those of the bench's server
+	// Answers are the sizes of its answers in bytes, by route, which it is held to; nil: none.
+	Answers map[string]int
+}
+
+func (s *Subject) cpus(c measure.CPUs) affinity.Set {
+	if s.CPUs.Empty() {
+		return c.Server
+	}
+	return s.CPUs
 }
 
 // name returns what the subject is called in the record.
@@ -47,25 +53,26 @@ func (s *Subject) name() string {
 	return s.Peer.Name
 }
 
-// Start starts a subject on its CPUs.
-func (b *Bench) Start(ctx context.Context, s *Subject) (*measure.Process, error) {
-	return b.start(ctx, s, false)
+// With starts a subject, calls f, and ends it. A subject that closes does so when it is
+// asked to; those that are not Canned always do.
+func (b *Bench) With(ctx context.Context, s *Subject, closes bool, f func(*measure.Process) error) error {
+	p, err := b.start(ctx, s, closes)
+	if err != nil {
+		return err
+	}
+	err = f(p)
+	if stopped := p.Stop(); err == nil {
+		err = stopped
+	}
+	return err
 }
 
-// start starts a subject, which has to close connections when it is asked to.
 func (b *Bench) start(ctx context.Context, s *Subject, closes bool) (*measure.Process, error) {
-	addr, err := measure.FreeAddr()
+	addrs, err := measure.FreeAddrs(2)
 	if err != nil {
 		return nil, err
 	}
-	admin, err := measure.FreeAddr()
-	if err != nil {
-		return nil, err
-	}
-	cpus := b.CPUs.Server
-	if s.CPUs > 0 {
-		cpus = affinity.SetOf(slices.Collect(b.CPUs.All.All())[:s.CPUs]...)
-	}
+	addr, admin := addrs[0], addrs[1]
 	dir := filepath.Join(b.Dir, "server")
 	if err := os.RemoveAll(dir); err != nil {
 		return nil, err
@@ -73,12 +80,12 @@ func (b *Bench) start(ctx context.Context, s *Subject, closes bool) (*measure.Pr
 	if err := os.Mkdir(dir, 0o755); err != nil { // nginx's workers are not root
 		return nil, err
 	}
-	command, err := s.Command(s.Binary, peers.Options{Addr: addr, Admin: admin, Workers: cpus.Len(), Users: b.Users, Dir: dir, Close: closes})
+	command, err := s.Command(s.Binary, peers.Options{Addr: addr, Admin: admin, Workers: s.cpus(b.CPUs).Len(), Users: b.Users, Dir: dir, Close: closes})
 	if err != nil {
 		return nil, err
 	}
 	p, err := measure.Start(ctx, measure.Config{
-		Name: s.name(), Command: append(command, s.Args...), Addr: addr, CPUs: cpus, Log: filepath.Join(b.Dir, "server.log"),
+		Name: s.name(), Command: append(command, s.Args...), Addr: addr, CPUs: s.cpus(b.CPUs), Log: filepath.Join(b.Dir, "server.log"),
 	})
 	if err != nil {
 		return nil, err
@@ -90,54 +97,52 @@ func (b *Bench) start(ctx context.Context, s *Subject, closes bool) (*measure.Pr
 // Measure starts a subject, measures it under the scenario, and ends it. Allocations are
 // a sample for each route; everything else is one sample.
 func (b *Bench) Measure(ctx context.Context, sc *Scenario, conns int, s *Subject) (samples []record.Sample, err error) {
-	p, err := b.start(ctx, s, sc.PerConnection > 0)
+	err = b.With(ctx, s, sc.PerConnection > 0, func(p *measure.Process) error {
+		if err := b.warm(ctx, sc, p); err != nil {
+			return fmt.Errorf("warm: %w", err)
+		}
+		if sc.Kind == Allocations {
+			samples, err = b.allocations(ctx, conns, p)
+			return err
+		}
+		var one record.Sample
+		switch sc.Kind {
+		case Open:
+			one, err = b.open(ctx, sc, conns, p)
+		case Idle:
+			one, err = b.idle(ctx, sc, p)
+		default:
+			one, err = b.closed(ctx, sc, conns, s, p)
+		}
+		samples = []record.Sample{one}
+		return err
+	})
 	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, p.Stop()) }()
-	if err := b.warm(sc, p); err != nil {
-		return nil, fmt.Errorf("warm %s: %w", p.Name, err)
-	}
-	var sample record.Sample
-	switch sc.Kind {
-	case Closed:
-		sample, err = b.closed(ctx, sc, conns, p)
-	case Open:
-		sample, err = b.open(ctx, sc, conns, p)
-	case Idle:
-		sample, err = b.idle(sc, p)
-	case Allocations:
-		samples, err = b.allocations(ctx, conns, p)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s, %d connections, %s: %w", sc.Name, conns, p.Name, err)
-	}
-	if samples == nil {
-		samples = []record.Sample{sample}
+		return nil, fmt.Errorf("%s, %d connections, %s: %w", sc.Name, conns, s.name(), err)
 	}
 	for i := range samples {
-		samples[i].Scenario, samples[i].Conns, samples[i].Peer = sc.Name, conns, p.Name
+		samples[i].Scenario, samples[i].Conns, samples[i].Peer = sc.Name, conns, s.name()
 	}
 	return samples, ctx.Err()
 }
 
 // warm has the server answer what it will be measured with.
-func (b *Bench) warm(sc *Scenario, p *measure.Process) error {
+func (b *Bench) warm(ctx context.Context, sc *Scenario, p *measure.Process) error {
 	requests := [][]byte{measure.Request(sc.Method, sc.Target, sc.Body)}
 	if sc.Beside != "" {
 		requests = append(requests, measure.Request("", sc.Beside, ""))
 	}
-	return send(p, slices.Repeat(requests, warmup/len(requests)), 8)
+	return send(ctx, p, slices.Repeat(requests, warmup/len(requests)), 8)
 }
 
 // send sends requests, all of which must be answered well.
-func send(p *measure.Process, requests [][]byte, conns int) error {
+func send(ctx context.Context, p *measure.Process, requests [][]byte, conns int) error {
 	c, err := measure.Dial(p.Addr, conns)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	o, err := c.Send(requests, 0)
+	o, err := c.Send(ctx, requests, 0)
 	if err == nil && o.Failed > 0 {
 		err = fmt.Errorf("%d of %d requests failed", o.Failed, len(requests))
 	}
@@ -145,9 +150,9 @@ func send(p *measure.Process, requests [][]byte, conns int) error {
 }
 
 // closed measures with wrk.
-func (b *Bench) closed(ctx context.Context, sc *Scenario, conns int, p *measure.Process) (s record.Sample, err error) {
+func (b *Bench) closed(ctx context.Context, sc *Scenario, conns int, of *Subject, p *measure.Process) (s record.Sample, err error) {
 	w := measure.Wrk{
-		CPUs: b.CPUs.Load, Conns: conns, Seconds: 1, URL: "http://" + p.Addr + sc.Target, Method: sc.Method, Body: sc.Body,
+		CPUs: sc.load(b.CPUs), Conns: conns, Seconds: seconds(conns), URL: "http://" + p.Addr + sc.Target, Method: sc.Method, Body: sc.Body,
 		Pipeline: sc.Pipeline, PerConnection: sc.PerConnection,
 	}
 	before, err := p.CPU()
@@ -165,50 +170,36 @@ func (b *Bench) closed(ctx context.Context, sc *Scenario, conns int, p *measure.
 	if s.RSS, err = p.RSS(); err != nil {
 		return s, err
 	}
+	if size := of.Answers[sc.route()]; size > 0 && l.Errors == (record.Errors{}) {
+		if err := l.Answered(size); err != nil {
+			return s, err
+		}
+	}
 	s.Requests, s.Seconds = l.Requests, l.Seconds
 	s.ServerCPU, s.GeneratorCPU = (after - before).Seconds(), l.CPU.Seconds()
-	s.Latency = &l.Latency
+	s.Latency = l.Latency
 	if l.Errors != (record.Errors{}) {
 		s.Errors = &l.Errors
 	}
 	return s, nil
 }
 
+// seconds is how long wrk runs. It opens its connections in that time, which a server with
+// a goroutine and buffers for each pays for: that part must be small.
+func seconds(conns int) int {
+	if conns >= 1000 {
+		return 3
+	}
+	return 1
+}
+
 // idle measures the memory of connections that wait.
-func (b *Bench) idle(sc *Scenario, p *measure.Process) (s record.Sample, err error) {
-	if s.Open, err = measure.Descriptors(); err != nil {
+func (b *Bench) idle(ctx context.Context, sc *Scenario, p *measure.Process) (s record.Sample, err error) {
+	n, err := measure.Descriptors()
+	if err != nil {
 		return s, err
 	}
-	s.RSSBefore, s.RSS, err = measure.Idle(p, measure.Request(sc.Method, sc.Target, sc.Body), s.Open)
+	m, err := measure.Idle(ctx, p, measure.Request(sc.Method, sc.Target, sc.Body), n)
+	s.OpenBefore, s.RSSBefore, s.Open, s.RSS = m.Few, m.RSSFew, m.Many, m.RSSMany
 	return s, err
-}
-
-// Subjects returns what is measured under the scenario, of those that are there.
-func (sc *Scenario) Subjects(all []Subject) []Subject {
-	var of []Subject
-	for _, s := range all {
-		if sc.Span == nil {
-			if s.Can(sc.Name) && (sc.Peers == nil || slices.Contains(sc.Peers, s.Peer.Name)) {
-				of = append(of, s)
-			}
-			continue
-		}
-		if s.Peer.Name != "engine" {
-			continue
-		}
-		for name, n := range sc.Span {
-			s.Name, s.CPUs, s.Args = name, n, []string{"-loops", strconv.Itoa(n)}
-			of = append(of, s)
-		}
-		slices.SortFunc(of, func(a, b Subject) int { return a.CPUs - b.CPUs })
-	}
-	return of
-}
-
-// duration returns how long a measurement of the open loop takes.
-func (sc *Scenario) duration() time.Duration {
-	if sc.Duration > 0 {
-		return sc.Duration
-	}
-	return time.Second
 }

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -24,7 +25,7 @@ func (b *Bench) Generate(ctx context.Context, p *measure.Process, args ...string
 	cmd.Stderr = &said
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("generator: %w: %s", err, said.Bytes())
+		return nil, fmt.Errorf("generator: %w: %s", cmp.Or(ctx.Err(), err), bytes.TrimSpace(said.Bytes()))
 	}
 	var r openloop.Result
 	if err := json.Unmarshal(out, &r); err != nil {

@@ -2,8 +2,12 @@ package scenario
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"time"
 
+	"pinion/affinity"
+	"pinion/bench/measure"
 	"pinion/bench/peers/work"
 	"pinion/bench/record"
 )
@@ -47,6 +51,82 @@ type Scenario struct {
 
 	// Span is how many CPUs and loops a peer gets that is measured with several.
 	Span map[string]int
+}
+
+// route returns which of the peers' routes is asked, as work names them.
+func (sc *Scenario) route() string {
+	switch sc.Name {
+	case work.RouteJSON, work.RouteUsers, work.RoutePost, work.RouteSleep:
+		return sc.Name
+	default:
+		return work.RoutePing
+	}
+}
+
+// spanned returns the CPUs of a peer that is measured with n of them.
+func spanned(c measure.CPUs, n int) affinity.Set {
+	var s affinity.Set
+	for _, of := range []affinity.Set{c.Server, c.Load} { // the server's own first
+		for cpu := range of.All() {
+			if s.Len() < n {
+				s = s.Union(affinity.SetOf(cpu))
+			}
+		}
+	}
+	return s
+}
+
+// load returns the CPUs of the generator: those that no peer of the scenario has, if there
+// are any. All peers of a scenario then have the same generator.
+func (sc *Scenario) load(c measure.CPUs) affinity.Set {
+	most := 0
+	for _, n := range sc.Span {
+		most = max(most, n)
+	}
+	if rest := c.Load.Difference(spanned(c, most)); !rest.Empty() {
+		return rest
+	}
+	return c.Load
+}
+
+// Shares reports whether a peer of the scenario has to share a CPU with the generator.
+func (sc *Scenario) Shares(c measure.CPUs) bool {
+	for _, n := range sc.Span {
+		if !spanned(c, n).Intersect(sc.load(c)).Empty() {
+			return true
+		}
+	}
+	return false
+}
+
+// Subjects returns what is measured under the scenario, of those that are there.
+func (sc *Scenario) Subjects(all []Subject, c measure.CPUs) []Subject {
+	var of []Subject
+	for _, s := range all {
+		if sc.Span == nil {
+			if s.Can(sc.Name) && (sc.Peers == nil || slices.Contains(sc.Peers, s.Peer.Name)) {
+				of = append(of, s)
+			}
+			continue
+		}
+		if s.Peer.Name != "engine" {
+			continue
+		}
+		for name, n := range sc.Span {
+			s.Name, s.CPUs, s.Args = name, spanned(c, n), []string{"-loops", strconv.Itoa(n)}
+			of = append(of, s)
+		}
+		slices.SortFunc(of, func(a, b Subject) int { return a.CPUs.Len() - b.CPUs.Len() })
+	}
+	return of
+}
+
+// duration returns how long a measurement of the open loop takes.
+func (sc *Scenario) duration() time.Duration {
+	if sc.Duration > 0 {
+		return sc.Duration
+	}
+	return time.Second
 }
 
 // Batch returns the target of a request for 20 users of a fixture.
@@ -107,7 +187,7 @@ func All(batch string) ([]Scenario, error) {
 			Target:   "/json?id=17", Quick: true,
 		},
 		{
-			Scenario: one("users", "20 users from a cache", "`GET /api/users?ids=…` with 20 ids, all in memory: finished fragments in `pinion` and `engine`, decoded structs that are encoded for each request in the others.", 64),
+			Scenario: one("users", "20 users from a cache", "`GET /api/users?ids=…` with 20 ids, all in memory: fragments made beforehand in `pinion` and `fasthttp+fragments`, structs in the others. `engine` encodes them for each request with codec, their attributes sorted beforehand; the others with their framework's encoder.", 64),
 			Target:   batch, Quick: true,
 		},
 		{
@@ -140,7 +220,7 @@ func All(batch string) ([]Scenario, error) {
 			Beside: ping, BesideConns: 64,
 		},
 		{
-			Scenario: one("rate", "A constant rate", "Pings at 70 % of the most that fasthttp answered in this run, evenly spaced.", 256),
+			Scenario: one("rate", "A constant rate", "Pings, evenly spaced, at the rate that takes fasthttp 70 % of its CPU, found anew before each round.", 256),
 			Kind:     Open, Target: ping, Peers: open, Shape: "constant", Share: 0.7, Quick: true,
 		},
 		{
@@ -152,7 +232,7 @@ func All(batch string) ([]Scenario, error) {
 			Kind:     Open, Target: ping, Peers: open, Shape: "pulse", Share: 0.7, Duration: 2 * time.Second,
 		},
 		{
-			Scenario: one("idle", "Idle connections", "As many connections as the limit of descriptors allows; each has been answered one ping and waits. Resident memory of the server, with them and before, as it stands a second later.", 0),
+			Scenario: one("idle", "Idle connections", "As many connections as the limit of descriptors allows; each has been answered one ping and waits. Resident memory of the server, with a quarter of them and with all, as it stands a second later.", 0),
 			Kind:     Idle, Target: ping, Peers: transports,
 		},
 		{

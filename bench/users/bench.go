@@ -136,7 +136,7 @@ func (b *bench) fillL2(ctx context.Context, requests ...[][]byte) error {
 		return err
 	}
 	defer l.Close()
-	_, err = l.Send(slices.Concat(requests...), 0)
+	_, err = l.Send(ctx, slices.Concat(requests...), 0)
 	time.Sleep(settle)
 	return err
 }
@@ -149,14 +149,14 @@ func (b *bench) measure(ctx context.Context, s *server, conns int, warm, request
 		return m, err
 	}
 	defer l.Close()
-	if _, err := l.Send(warm, 0); err != nil {
+	if _, err := l.Send(ctx, warm, 0); err != nil {
 		return m, err
 	}
 	before, start, err := b.read(ctx, s)
 	if err != nil {
 		return m, err
 	}
-	o, err := l.Send(requests, atLeast)
+	o, err := l.Send(ctx, requests, atLeast)
 	if err != nil {
 		return m, err
 	}

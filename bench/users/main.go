@@ -21,11 +21,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 
 	"pinion/affinity"
@@ -40,20 +42,30 @@ type options struct {
 
 func main() {
 	o, err := parse(os.Args[1:])
-	if err == nil {
-		// What this process starts, and its own threads, stay off the server's CPU.
-		err = affinity.Reexec(affinity.Placement{CPUs: o.others})
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "users:", err)
+		os.Exit(2)
+	}
+	// What this process starts, and its own threads, stay off the server's CPU.
+	if err = affinity.Reexec(affinity.Placement{CPUs: o.others}); err == nil {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		context.AfterFunc(ctx, stop) // the next signal ends it at once
+		if err = run(ctx, o); ctx.Err() != nil {
+			err = errInterrupted
+		}
+		stop()
 	}
 	if err != nil {
-		log.Fatal(err)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err = run(ctx, o)
-	stop()
-	if err != nil {
-		log.Fatal(err)
+		fmt.Fprintln(os.Stderr, "users:", err)
+		os.Exit(1)
 	}
 }
+
+// errInterrupted is what ends a run that somebody called off, whatever else failed by that.
+var errInterrupted = errors.New("interrupted")
 
 func parse(args []string) (o options, err error) {
 	fs := flag.NewFlagSet("users", flag.ContinueOnError)
@@ -65,8 +77,16 @@ func parse(args []string) (o options, err error) {
 	if err = fs.Parse(args); err != nil {
 		return o, err
 	}
-	if o.rounds < 1 || o.users < 1000 {
-		return o, fmt.Errorf("want at least 1 round and 1,000 users, got %d and %d", o.rounds, o.users)
+	switch {
+	case fs.NArg() > 0:
+		return o, fmt.Errorf("unexpected argument %q", fs.Arg(0))
+	case o.rounds < 1:
+		return o, fmt.Errorf("-rounds %d: want at least 1", o.rounds)
+	case o.users < 1000:
+		return o, fmt.Errorf("-users %d: want at least 1000", o.users)
+	}
+	if _, err = os.Stat(filepath.Join(o.root, "bench", "go.mod")); err != nil {
+		return o, fmt.Errorf("-root: %w", err)
 	}
 	if o.server, err = affinity.ParseSet(*server); err != nil {
 		return o, fmt.Errorf("-server-cpu: %w", err)
@@ -76,6 +96,13 @@ func parse(args []string) (o options, err error) {
 	}
 	if o.others.Empty() || !o.others.Intersect(o.server).Empty() {
 		return o, fmt.Errorf("-other-cpus %v: want CPUs, and none of -server-cpu %v", o.others, o.server)
+	}
+	allowed, err := affinity.Allowed()
+	if err != nil {
+		return o, err
+	}
+	if o.server.Empty() || !o.server.Union(o.others).Difference(allowed).Empty() {
+		return o, fmt.Errorf("-server-cpu %v, -other-cpus %v: want some of %v", o.server, o.others, allowed)
 	}
 	return o, nil
 }
