@@ -7,6 +7,10 @@ import (
 
 // TestParse has mistakes that must show before any server is started.
 func TestParse(t *testing.T) {
+	o, err := parse(strings.Fields("-root ../.. -rounds 2"))
+	if err != nil && !strings.Contains(err.Error(), "want some of") || o.rounds != 2 { // a host may have one CPU
+		t.Errorf("got %+v, %v", o, err)
+	}
 	for args, want := range map[string]string{
 		"extra -rounds 0":                  `unexpected argument "extra"`,
 		"-rounds 0":                        "-rounds 0",
@@ -15,6 +19,7 @@ func TestParse(t *testing.T) {
 		"-server-cpu 9999":                 "-server-cpu 9999",
 		"-server-cpu 0 -other-cpus 0":      "-other-cpus 0",
 		"-server-cpu x":                    "-server-cpu: ",
+		"-other-cpus=":                     "-other-cpus",
 		"-server-cpu 0 -other-cpus 1,9999": "-other-cpus 1,9999",
 	} {
 		if _, err := parse(strings.Fields("-root ../.. " + args)); err == nil || !strings.Contains(err.Error(), want) {

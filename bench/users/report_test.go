@@ -64,15 +64,3 @@ func TestRedisCommands(t *testing.T) {
 		t.Errorf("got %d", n)
 	}
 }
-
-func TestParse(t *testing.T) {
-	o, err := parse([]string{"-rounds", "2", "-server-cpu", "3", "-other-cpus", "0-2"})
-	if err != nil || o.rounds != 2 || o.server.String() != "3" || o.others.String() != "0-2" {
-		t.Errorf("got %+v, %v", o, err)
-	}
-	for _, wrong := range []string{"-rounds=0", "-users=999", "-server-cpu=x", "-other-cpus=", "-other-cpus=0-1"} {
-		if o, err := parse([]string{wrong}); err == nil {
-			t.Errorf("%s: got %+v", wrong, o)
-		}
-	}
-}

@@ -36,6 +36,7 @@ type conn struct {
 	sent int           // bytes of the request
 	at   time.Duration // when the state began
 	due  time.Duration
+	own  time.Duration // of the request's latency, by being sent late; see tally.owed
 }
 
 // group is the connections to one target, and what is counted of them.
@@ -133,6 +134,9 @@ func (l *loop) connect(c *conn, now time.Duration) error {
 	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil {
 		return fmt.Errorf("TCP_NODELAY: %w", err)
 	}
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1); err != nil {
+		return fmt.Errorf("SO_TIMESTAMPNS: %w", err)
+	}
 	err = unix.Connect(fd, sockaddr(c.group.target.addr))
 	if err != nil && !errors.Is(err, unix.EINPROGRESS) {
 		return l.unconnected(c, err, now)
@@ -192,9 +196,18 @@ func (l *loop) rest(c *conn, now time.Duration) {
 	l.send(c, now, now)
 }
 
+// arrived returns when the kernel had what was read just now, of a connection that sent
+// its request earlier. The clock that the kernel uses may have been set meanwhile.
+func (l *loop) arrived(c *conn, wall int64, now time.Duration) time.Duration {
+	if wall == 0 {
+		return now
+	}
+	return min(max(time.Duration(wall-l.base.UnixNano()), c.at), now)
+}
+
 // send begins a request that was due at a time.
 func (l *loop) send(c *conn, due, now time.Duration) {
-	c.state, c.at, c.due, c.sent = flying, now, due, 0
+	c.state, c.at, c.due, c.sent, c.own = flying, now, due, 0, c.group.tally.owed
 	c.group.flying++
 	if c.group.recording {
 		c.group.tally.sent++
@@ -213,21 +226,21 @@ func (l *loop) write(c *conn, now time.Duration) {
 		case unix.EAGAIN: // the event that it is writable continues
 			return
 		default:
-			l.settle(c, failedWrite, now)
+			l.settle(c, failedWrite, now, now)
 			l.drop(c, now)
 			return
 		}
 	}
 }
 
-// settle ends the request on the connection.
-func (l *loop) settle(c *conn, k kind, now time.Duration) {
+// settle ends the request on the connection. Its end came earlier than it was known.
+func (l *loop) settle(c *conn, k kind, came, now time.Duration) {
 	g := c.group
 	g.flying--
 	if !g.recording {
 		return
 	}
-	add(g.tally.latency, now-c.due)
+	g.tally.took(now-c.due, c.own+now-came)
 	if k != answered {
 		g.count(k)
 		return
@@ -259,7 +272,7 @@ func (l *loop) handle(c *conn, events uint32) error {
 // read takes what has come. ended says that nothing more will.
 func (l *loop) read(c *conn, ended bool) error {
 	for {
-		n, errno := recv(c.fd, l.buf[:])
+		n, wall, errno := l.message.recv(c.fd, l.buf[:])
 		switch {
 		case errno == unix.EINTR:
 			continue
@@ -268,7 +281,7 @@ func (l *loop) read(c *conn, ended bool) error {
 		case errno != 0 || n == 0:
 			now := l.now()
 			if c.state == flying {
-				l.settle(c, failedRead, now)
+				l.settle(c, failedRead, now, now)
 				l.drop(c, now)
 				return nil
 			}
@@ -294,7 +307,7 @@ func (l *loop) read(c *conn, ended bool) error {
 			return err
 		}
 		if done {
-			l.settle(c, answered, now)
+			l.settle(c, answered, l.arrived(c, wall, now), now)
 			c.served = true
 			if !ended && !c.reader.got.close && c.sent == len(c.group.target.request) {
 				l.rest(c, now)

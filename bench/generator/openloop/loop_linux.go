@@ -44,6 +44,8 @@ type loop struct {
 	events [64]unix.EpollEvent
 	buf    [64 << 10]byte
 
+	message message
+
 	main, beside *group // beside may be nil
 	conns        []*conn
 	opened       int // how many of them have been connected once
@@ -208,7 +210,7 @@ func (l *loop) giveUp() {
 	free := l.main.take() != nil
 	for _, c := range l.main.conns {
 		if c.state == flying {
-			l.settle(c, failedTimeout, now)
+			l.settle(c, failedTimeout, now, now)
 			l.drop(c, now)
 		}
 	}
@@ -217,7 +219,7 @@ func (l *loop) giveUp() {
 			l.main.tally.unsent++
 		}
 		l.main.count(failedTimeout)
-		add(l.main.tally.latency, now-l.next)
+		l.main.tally.took(now-l.next, 0)
 		l.advance()
 	}
 	if l.next != never {
@@ -334,6 +336,7 @@ func (l *loop) wait(now time.Duration) (int, error) {
 // look finds what has timed out, and connects anew what is down.
 func (l *loop) look(now time.Duration) error {
 	l.sweep = now + sweepEvery
+	l.main.tally.usual = time.Duration(l.main.tally.latency.ValueAtPercentile(50))
 	for _, c := range l.conns[:l.opened] { // the others are open's
 		switch late := now - c.at; {
 		case c.state == down && late >= sweepEvery:
@@ -348,7 +351,7 @@ func (l *loop) look(now time.Duration) error {
 			if l.starting {
 				return fmt.Errorf("%w within %v from %v", errNoAnswer, l.timeout, c.group.target.addr)
 			}
-			l.settle(c, failedTimeout, now)
+			l.settle(c, failedTimeout, now, now)
 			l.drop(c, now)
 		}
 	}

@@ -53,6 +53,10 @@ type Result struct {
 type Lag struct {
 	P99 float64 `json:"p99"`
 	Max float64 `json:"max"`
+	// Share is how much of the p99 of the latency is the generator's doing, at most: what
+	// was sent late, what had to wait behind that, and answers that the kernel had before
+	// the generator read them.
+	Share float64 `json:"share"`
 }
 
 // Beside is what came of the closed loop beside.
@@ -71,9 +75,28 @@ type tally struct {
 	unsent, starved int64
 	errors          record.Errors
 	latency, lag    *hdrhistogram.Histogram
+	// less is the latency without what of it was the generator's doing, at most.
+	less *hdrhistogram.Histogram
+	// owed is how much later than it would have been an answer may come to what is sent
+	// now, because of what was sent late before: a burst, behind which it has to wait. All
+	// that was sent was late by no more, so neither is what a server makes of it in turn.
+	owed  time.Duration
+	usual time.Duration // latency, the median so far
 }
 
-func newTally() tally { return tally{latency: newHistogram(), lag: newHistogram()} }
+func newTally() tally {
+	return tally{latency: newHistogram(), lag: newHistogram(), less: newHistogram()}
+}
+
+// took counts the latency of a request, of which the generator made a part at most. An
+// answer as quick as usual says that no burst is left, and another that none was longer.
+func (t *tally) took(latency, own time.Duration) {
+	add(t.latency, latency)
+	add(t.less, latency-own)
+	if t.owed = min(t.owed, latency); latency <= t.usual {
+		t.owed = 0
+	}
+}
 
 func (t *tally) merge(o *tally) {
 	t.due += o.due
@@ -88,43 +111,47 @@ func (t *tally) merge(o *tally) {
 	t.errors.Timeout += o.errors.Timeout
 	t.latency.Merge(o.latency)
 	t.lag.Merge(o.lag)
+	t.less.Merge(o.less)
 }
 
 // sending counts how late a request goes out that was due, on the connection that has been
 // idle since free, longer than any other. If it was not idle yet when the request became
 // due, none was, and until then the wait was not the generator's fault.
 func (t *tally) sending(due, free, now time.Duration) {
-	add(t.lag, now-max(due, free))
+	lag := now - max(due, free)
+	add(t.lag, lag)
+	t.owed = max(t.owed, lag)
 	if free > due+patience {
 		t.starved++
 	}
 }
 
 func (t *tally) ownLag() Lag {
-	if t.lag.TotalCount() == 0 {
-		return Lag{} // Max would be the upper end of the first bucket
+	l := Lag{Share: float64(t.latency.ValueAtPercentile(99)-t.less.ValueAtPercentile(99)) / 1e3}
+	if t.lag.TotalCount() > 0 { // Max would be the upper end of the first bucket
+		l.P99, l.Max = float64(t.lag.ValueAtPercentile(99))/1e3, float64(t.lag.Max())/1e3
 	}
-	return Lag{P99: float64(t.lag.ValueAtPercentile(99)) / 1e3, Max: float64(t.lag.Max()) / 1e3}
+	return l
 }
 
 // What a generator that keeps up does not exceed.
 const (
-	patience = time.Millisecond // own lag, p99
+	patience = time.Millisecond // of a request for a connection, beyond which it starves
 	tooBusy  = 0.98
 	tooMany  = 0.01 // starved, of all that were due
-	tooLong  = 0.01 // preempted; more, and the p99 may be that of the scheduler
+	tooMuch  = 0.1  // of the p99, by its own doing
+	trifle   = 100 * time.Microsecond
 )
 
 // verdict says whether the generator did what it was asked for.
 func (t *tally) verdict(busy, preempted float64) (keptUp bool, reason string) {
-	p99 := time.Duration(t.lag.ValueAtPercentile(99))
-	switch {
-	case p99 > patience:
-		return false, fmt.Sprintf("the p99 of its own lag is %v, above %v", p99.Round(time.Microsecond), patience)
+	p99, less := time.Duration(t.latency.ValueAtPercentile(99)), time.Duration(t.less.ValueAtPercentile(99))
+	switch own := p99 - less; {
+	case own > trifle && float64(own) > tooMuch*float64(p99):
+		return false, fmt.Sprintf("up to %v of the p99 of %v is its own doing; others had its CPU for %.1f %% of the time",
+			own.Round(time.Microsecond), p99.Round(time.Microsecond), preempted*100)
 	case t.unsent > 0:
 		return false, fmt.Sprintf("%d of %d requests were due and not sent although connections were free", t.unsent, t.due)
-	case preempted > tooLong:
-		return false, fmt.Sprintf("others had its CPU for %.1f %% of the time", preempted*100)
 	case busy > tooBusy && float64(t.starved) > tooMany*float64(t.due):
 		// A connection is free when its answer has been read. Of a loop without a moment
 		// to spare nobody can say whether that waited for the server or for the loop.
