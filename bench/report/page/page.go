@@ -117,7 +117,7 @@ func (r *report) reservations(b *strings.Builder) {
 		why = append(why, "A quick run: "+plural(r.run.Rounds, "round")+", short ones, and not all of the scenarios. Good for a look, not to be quoted.")
 	}
 	if r.run.Partial != "" {
-		why = append(why, "Not a whole run: "+prose(strings.ReplaceAll(r.run.Partial, "*", "\\*")))
+		why = append(why, "This is not a whole run. "+prose(strings.ReplaceAll(r.run.Partial, "*", "\\*")))
 	}
 	if why != nil {
 		b.WriteString("**" + strings.Join(why, " ") + "**\n\n")
@@ -172,7 +172,8 @@ func (r *report) legend(b *strings.Builder) {
 	}
 	b.WriteString("Figures are medians of the rounds, with three significant digits; brackets hold the least and the greatest. Peers stand in the order of the first plot. " +
 		"Under \"CPU, server / load\" is how much of the time of one CPU the server used, and how much the generator of the load: where the latter gave out first, throughput is no measure of the server. " +
-		"Errors, if there were any, stand below a table.\n\n")
+		"RSS is the resident memory of all processes of the server. Errors, if there were any, stand below a table. " +
+		"Closed loops have no latency: a client that is busy starts its clock late. That is what the scenarios with a rate are for.\n\n")
 	fmt.Fprintf(b, "- † unsteady: the middle half of the rounds is wider than %.0f %% of the median, or there are fewer than three. Of CPU times, what made all peers of a round slower or faster alike is left out of this.%s\n"+
 		"- ‡ the generator was the limit: it used at least %.0f %% of its %s while the server used less of its own, or it could not send when requests were due.\n"+
 		"- – not measured, or not known.\n\n", record.Steady*100, more, busy*100, of)

@@ -205,27 +205,24 @@ func TestQuickRun(t *testing.T) {
 
 // TestPartialRun has the reason before all else.
 func TestPartialRun(t *testing.T) {
-	run := &record.Run{Partial: "it was cut off after *two* of 5 rounds."}
+	run := &record.Run{Partial: "It was cut off after *two* of 5 rounds."}
 	page := text(t, run)
-	if first := strings.Split(page, "\n")[2]; first != `**Not a whole run: it was cut off after \*two\* of 5 rounds.**` {
+	if first := strings.Split(page, "\n")[2]; first != `**This is not a whole run. It was cut off after \*two\* of 5 rounds.**` {
 		t.Errorf("first line: %s", first)
 	}
 	run.Quick, run.Rounds = true, 2
-	wants(t, text(t, run), "**A quick run: 2 rounds, ", "quoted. Not a whole run: it was")
-	lacks(t, text(t, &record.Run{}), "Not a whole run")
+	wants(t, text(t, run), "**A quick run: 2 rounds, ", "quoted. This is not a whole run. It was")
+	lacks(t, text(t, &record.Run{}), "not a whole run")
 }
 
-// TestMemoryUnderLoad is a table where a scenario has several numbers of connections.
-func TestMemoryUnderLoad(t *testing.T) {
+// TestNoClosedLoopLatency prints none, though wrk tells one.
+func TestNoClosedLoopLatency(t *testing.T) {
 	run := &record.Run{}
-	for _, n := range []int{1, 64, 256} {
-		costing(run, "ping", n, "engine", 5)
-		run.Samples[len(run.Samples)-1].RSS = int64(n) << 20
-	}
-	costing(run, "ping", 64, "gin", 5)
+	costing(run, "json", 64, "engine", 5)
+	run.Samples[0].Latency, run.Samples[0].RSS = &record.Latency{P50: 777, P90: 888, P99: 999}, 3<<20
 	page := text(t, run)
-	wants(t, page, "| peer | 1 connection | 64 connections | 256 connections |\n", "\n| **engine** | 1.00 MiB | 64.0 MiB | 256 MiB |\n")
-	lacks(t, page, "\n| gin | – | – | – |\n")
+	wants(t, page, "\n| **engine** | 5.00 | – | 100,000 | 50 % / 50 % | 3.00 MiB |\n")
+	lacks(t, page, "777", "888", "999", "p99 |")
 }
 
 func TestUsersLikeForLike(t *testing.T) {

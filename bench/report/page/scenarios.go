@@ -88,7 +88,6 @@ func (r *report) writeScenarios(b *strings.Builder) {
 		}
 		if sc.kind == closedLoop && len(sc.conns) > 2 {
 			r.throughputPlot(b, sc)
-			r.memoryTable(b, sc)
 		}
 		first := sc.usual()
 		r.writeConns(b, sc, first)

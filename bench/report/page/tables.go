@@ -9,12 +9,15 @@ import (
 
 // The tables of scenarios have no more columns than fit beside each other on a page.
 
+// closedTable has no latency. Where the client is what is busy it sees an answer late, and
+// starts its clock for the next request later still, so that a server which is faster than
+// the client looks faster than it is.
 func (r *report) closedTable(b *strings.Builder, name string, conns int) {
 	base := fasthttp
 	if name == "loops" {
 		base = oneLoop
 	}
-	t := newTable("peer", ">CPU, µs/request", ">×\u00a0"+base, ">requests/s", ">CPU, server / load", ">p50", ">p99")
+	t := newTable("peer", ">CPU, µs/request", ">×\u00a0"+base, ">requests/s", ">CPU, server / load", ">RSS")
 	for _, peer := range r.measured(name, conns) {
 		key := record.Key{Scenario: name, Conns: conns, Peer: peer}
 		ratio := none
@@ -22,9 +25,7 @@ func (r *report) closedTable(b *strings.Builder, name string, conns int) {
 			ratio = fmt.Sprintf("%.2f", s.Median)
 		}
 		t.add(r.label(peer, key), spread(r.of(key, (*record.Sample).Micros), digits, r.cpuDagger(key)), ratio,
-			digits(r.of(key, (*record.Sample).PerSecond).Median), r.uses(key),
-			duration(r.of(key, latency(func(l *record.Latency) float64 { return l.P50 })).Median),
-			duration(r.of(key, p99).Median))
+			digits(r.of(key, (*record.Sample).PerSecond).Median), r.uses(key), r.rss(key))
 	}
 	t.write(b)
 	r.failures(b, name, conns)
@@ -116,31 +117,6 @@ func (r *report) objectsTable(b *strings.Builder, name string, conns int) {
 	}
 	t.write(b)
 	r.failures(b, name, conns)
-}
-
-// memoryTable has the memory that servers take under load, by the number of connections.
-func (r *report) memoryTable(b *strings.Builder, sc scenario) {
-	head := []string{"peer"}
-	for _, n := range sc.conns {
-		head = append(head, ">"+plural(n, "connection"))
-	}
-	t := newTable(head...)
-	for _, peer := range r.order {
-		row, some := []string{peerName(peer)}, false
-		for _, n := range sc.conns {
-			cell := r.rss(record.Key{Scenario: sc.Name, Conns: n, Peer: peer})
-			row, some = append(row, cell), some || cell != none
-		}
-		if some {
-			t.add(row...)
-		}
-	}
-	if len(t.rows) == 0 {
-		return
-	}
-	b.WriteString("<details>\n<summary>Resident memory under this load</summary>\n\n")
-	t.write(b)
-	b.WriteString("Of all processes of the server, at the end of a measurement; median of the rounds.\n\n</details>\n\n")
 }
 
 func (r *report) uses(key record.Key) string {
