@@ -26,8 +26,8 @@ func text(r *openloop.Result) string {
 	row("requests", "%d of %d due answered in %.3f s, %.0f/s", r.Requests, r.Due, r.Seconds, r.Achieved)
 	row("latency", "%s", latency(r.Latency))
 	row("errors", "%s", failures(r.Errors))
+	row("own lag", "p99 %v  max %v, up to %v of the p99 of the latency", micros(r.OwnLag.P99), micros(r.OwnLag.Max), micros(r.OwnLag.Share))
 	if r.Rate > 0 {
-		row("own lag", "p99 %v  max %v", micros(r.OwnLag.P99), micros(r.OwnLag.Max))
 		kept := "yes"
 		if !r.KeptUp {
 			kept = "NO: " + r.Reason

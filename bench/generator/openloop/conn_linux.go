@@ -158,7 +158,7 @@ func (l *loop) connected(c *conn, now time.Duration) error {
 	if err != nil {
 		return l.unconnected(c, err, now)
 	}
-	l.rest(c, now)
+	l.rest(c, now, now)
 	return nil
 }
 
@@ -184,9 +184,10 @@ func (l *loop) drop(c *conn, now time.Duration) {
 	c.state, c.at = down, now
 }
 
-// rest makes a connection ready for the next request, which may go out at once.
-func (l *loop) rest(c *conn, now time.Duration) {
-	c.state, c.at = idle, now
+// rest makes a connection ready for the next request, which may go out at once. It could
+// have been from when the last answer came: since then it is the generator that is late.
+func (l *loop) rest(c *conn, came, now time.Duration) {
+	c.state, c.at = idle, came
 	g := c.group
 	if g.budget == 0 {
 		g.list(c)
@@ -307,10 +308,11 @@ func (l *loop) read(c *conn, ended bool) error {
 			return err
 		}
 		if done {
-			l.settle(c, answered, l.arrived(c, wall, now), now)
+			came := l.arrived(c, wall, now)
+			l.settle(c, answered, came, now)
 			c.served = true
 			if !ended && !c.reader.got.close && c.sent == len(c.group.target.request) {
-				l.rest(c, now)
+				l.rest(c, came, now)
 				return nil
 			}
 			l.drop(c, now)

@@ -20,8 +20,15 @@
 //     known: answered, failed, or given up. A request that failed at once is as short as
 //     one that was answered at once; look at the errors before the latency.
 //   - The generator's own lag is counted apart: how late it sent what was due and had a
-//     free connection. From it, from how busy the loop was, and from how long others had
-//     its CPU follows whether it kept up. A hypervisor that takes the CPU away is not seen.
+//     free connection, and how late it read what the kernel had (SO_TIMESTAMPNS). What is
+//     sent late goes out in a burst, in which requests wait for each other; so its lag is
+//     also charged to what follows, until an answer shows that nothing waits any more.
+//   - It kept up if without all that the p99 would be less by a tenth at most: an upper
+//     bound of its own part, whoever took the CPU away, a hypervisor included. The figures
+//     have that part all the same. Of the CPU of the server nothing is known here: a p99
+//     of milliseconds from a generator that kept up may be others on that.
+//   - The p99 of a second is that of the worst 10 ms in it, and so often one event's.
+//     Compare medians of several runs, or longer ones.
 //
 // # Limits
 //

@@ -1,7 +1,10 @@
 package openloop
 
 import (
+	"bufio"
+	"io"
 	"net"
+	"net/http"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -65,5 +68,52 @@ func TestConnectsAtOnce(t *testing.T) {
 		if err != nil || only.state != want {
 			t.Errorf("served %v: state %d, want %d, %v", served, only.state, want, err)
 		}
+	}
+}
+
+// An answer that the kernel has and nobody reads is late by the generator's doing, and so
+// is what has to wait for its connection.
+func TestReadLate(t *testing.T) {
+	const late = 50 * time.Millisecond
+	answered := make(chan struct{}, 2)
+	c := config(serve(t, func(conn *net.TCPConn) {
+		in := bufio.NewReader(conn)
+		for {
+			if _, err := http.ReadRequest(in); err != nil {
+				return
+			}
+			if _, err := io.WriteString(conn, good); err != nil {
+				return
+			}
+			answered <- struct{}{}
+		}
+	}))
+	c.Conns = 1
+	l, err := newLoop(&c, 0, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.close()
+	l.halt = new(atomic.Bool)
+	if err := l.open(); err != nil {
+		t.Fatal(err)
+	}
+	l.main.recording = true
+	now := l.now()
+	l.send(l.main.take(), now, now)
+	<-answered
+	due := l.now()
+	time.Sleep(late)
+	read := func() (bool, error) { return l.main.flying == 0, nil }
+	if err := l.until(read, l.now()+time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	tally := &l.main.tally
+	if own := time.Duration(tally.latency.Max() - tally.less.Max()); own < late*9/10 || tally.less.TotalCount() != 1 {
+		t.Errorf("%v of %v by its own doing, want %v", own, time.Duration(tally.latency.Max()), late)
+	}
+	tally.sending(due, l.conns[0].at, l.now())
+	if lag := time.Duration(tally.lag.Max()); lag < late*9/10 {
+		t.Errorf("a request that waited for the connection was sent %v late, want %v", lag, late)
 	}
 }

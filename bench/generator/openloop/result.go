@@ -126,8 +126,21 @@ func (t *tally) sending(due, free, now time.Duration) {
 	}
 }
 
-func (t *tally) ownLag() Lag {
-	l := Lag{Share: float64(t.latency.ValueAtPercentile(99)-t.less.ValueAtPercentile(99)) / 1e3}
+// share returns how much of the p99 is the generator's doing at most, when others had its
+// CPU for a time. While requests wait for connections that time adds up in them.
+func (t *tally) share(preempted time.Duration) time.Duration {
+	p99 := t.latency.ValueAtPercentile(99)
+	share := time.Duration(p99 - t.less.ValueAtPercentile(99))
+	if t.starving() {
+		share = max(share, min(preempted, time.Duration(p99)))
+	}
+	return share
+}
+
+func (t *tally) starving() bool { return float64(t.starved) > tooMany*float64(t.due) }
+
+func (t *tally) ownLag(share time.Duration) Lag {
+	l := Lag{Share: float64(share) / 1e3}
 	if t.lag.TotalCount() > 0 { // Max would be the upper end of the first bucket
 		l.P99, l.Max = float64(t.lag.ValueAtPercentile(99))/1e3, float64(t.lag.Max())/1e3
 	}
@@ -144,17 +157,17 @@ const (
 )
 
 // verdict says whether the generator did what it was asked for.
-func (t *tally) verdict(busy, preempted float64) (keptUp bool, reason string) {
-	p99, less := time.Duration(t.latency.ValueAtPercentile(99)), time.Duration(t.less.ValueAtPercentile(99))
-	switch own := p99 - less; {
-	case own > trifle && float64(own) > tooMuch*float64(p99):
+func (t *tally) verdict(busy, preempted float64, share time.Duration) (keptUp bool, reason string) {
+	p99 := time.Duration(t.latency.ValueAtPercentile(99))
+	switch {
+	case share > trifle && float64(share) > tooMuch*float64(p99):
 		return false, fmt.Sprintf("up to %v of the p99 of %v is its own doing; others had its CPU for %.1f %% of the time",
-			own.Round(time.Microsecond), p99.Round(time.Microsecond), preempted*100)
+			share.Round(time.Microsecond), p99.Round(time.Microsecond), preempted*100)
 	case t.unsent > 0:
 		return false, fmt.Sprintf("%d of %d requests were due and not sent although connections were free", t.unsent, t.due)
-	case busy > tooBusy && float64(t.starved) > tooMany*float64(t.due):
-		// A connection is free when its answer has been read. Of a loop without a moment
-		// to spare nobody can say whether that waited for the server or for the loop.
+	case busy > tooBusy && t.starving():
+		// Of a loop without a moment to spare nobody can say whether they waited for the
+		// server or for the loop.
 		return false, fmt.Sprintf("it was busy %.0f %% of the time while %d of %d requests waited for a connection: it may be the limit, not the server",
 			busy*100, t.starved, t.due)
 	}

@@ -10,14 +10,16 @@ import (
 )
 
 func TestVerdict(t *testing.T) {
-	lags := func(n int, d time.Duration) tally {
+	const ms = time.Millisecond
+	// n of 1000 took longer, and of that something by the generator's doing.
+	of := func(n int, latency, own time.Duration) tally {
 		t := newTally()
 		t.due = 1000
 		for i := range 1000 {
 			if i < n {
-				add(t.lag, d)
+				t.took(latency, own)
 			} else {
-				add(t.lag, time.Microsecond)
+				t.took(ms/10, 0)
 			}
 		}
 		return t
@@ -31,19 +33,44 @@ func TestVerdict(t *testing.T) {
 		busy, preempted float64
 		reason          string // "": it kept up
 	}{
-		"never late":                      {lags(0, 0), 1, 0.009, ""},
-		"late, but less than 1 in 100":    {lags(9, time.Second), 0, 0.009, ""},
-		"late by less than a millisecond": {lags(1000, 990*time.Microsecond), 0, 0.009, ""},
-		"late":                            {lags(11, 1100*time.Microsecond), 0, 0.009, "own lag"},
-		"given up with free connections":  {with(lags(0, 0), 3, 0), 0, 0.009, "3 of 1000 requests were due and not sent"},
-		"no connection free":              {with(lags(0, 0), 0, 900), 0.5, 0.009, ""},
-		"none free, and no time to read":  {with(lags(0, 0), 0, 11), 0.99, 0.009, "11 of 1000 requests waited"},
-		"others had the CPU":              {lags(0, 0), 0, 0.011, "others had its CPU for 1.1 %"},
-		"busy with few waiting":           {with(lags(0, 0), 0, 9), 1, 0.009, ""},
+		"never late":                       {of(0, 0, 0), 1, 0.5, ""},
+		"late, but less than 1 in 100":     {of(9, time.Second, time.Second), 0, 0, ""},
+		"late, but the server is later":    {of(1000, 100*ms, 9*ms), 0, 0.009, ""},
+		"late, and not worth a word":       {of(1000, ms/10, ms/11), 0, 0.009, ""},
+		"late":                             {of(1000, 100*ms, 11*ms), 0, 0.02, "up to 10.9"},
+		"late for the 1 in 100 that count": {of(12, 2*ms, ms), 0, 0.02, "others had its CPU for 2.0 %"},
+		"given up with free connections":   {with(of(0, 0, 0), 3, 0), 0, 0.009, "3 of 1000 requests were due and not sent"},
+		"no connection free":               {with(of(1000, 900*ms, 0), 0, 900), 0.5, 0.009, ""},
+		"none free, and no time to read":   {with(of(1000, 900*ms, 0), 0, 11), 0.99, 0.009, "11 of 1000 requests waited"},
+		"none free, for want of the CPU":   {with(of(1000, 900*ms, 0), 0, 11), 0.5, 0.48, "up to 480"},
+		"none free, and little of the CPU": {with(of(1000, 900*ms, 0), 0, 900), 0.5, 0.05, ""},
+		"some free, and little of the CPU": {with(of(1000, 900*ms, 0), 0, 9), 0.5, 0.48, ""},
+		"busy with few waiting":            {with(of(0, 0, 0), 0, 9), 1, 0.009, ""},
 	} {
-		kept, reason := c.tally.verdict(c.busy, c.preempted)
+		kept, reason := c.tally.verdict(c.busy, c.preempted, c.tally.share(time.Duration(c.preempted*float64(time.Second))))
 		if kept != (c.reason == "") || !strings.Contains(reason, c.reason) || kept && reason != "" || strings.Contains(reason, "\n") {
 			t.Errorf("%s: kept up %v, reason %q", name, kept, reason)
+		}
+	}
+}
+
+// What is sent late makes what is sent on time behind it wait, until an answer tells that
+// nothing waits any more.
+func TestOwed(t *testing.T) {
+	const ms = time.Millisecond
+	tally := newTally()
+	tally.usual = ms
+	for i, step := range []func(){
+		0: func() { tally.sending(10*ms, 2*ms, 15*ms) },
+		1: func() { tally.sending(14*ms, 2*ms, 15*ms) }, // less late, behind the other
+		2: func() { tally.took(9*ms, 5*ms) },
+		3: func() { tally.took(3*ms, 3*ms) }, // who waited no longer has nothing longer before it
+		4: func() { tally.sending(20*ms, 2*ms, 21*ms) },
+		5: func() { tally.took(ms, 0) },
+	} {
+		step()
+		if want := []time.Duration{5 * ms, 5 * ms, 5 * ms, 3 * ms, 3 * ms, 0}[i]; tally.owed != want {
+			t.Errorf("after step %d: %v owed, want %v", i, tally.owed, want)
 		}
 	}
 }

@@ -156,15 +156,16 @@ func (r *run) sum() *Result {
 	}
 	busy := max(0, 1-waited.Seconds()/looped.Seconds())
 	lost := preempted.Seconds() / looped.Seconds()
+	share := main.share(preempted / time.Duration(len(r.loops)))
 	res := &Result{
 		URL: r.c.URL, Conns: r.c.Conns, Shape: r.c.Shape, Seed: r.c.Seed,
 		Rate: r.c.mean(), Achieved: float64(main.answered) / seconds,
 		Due: main.due, Requests: main.answered, Seconds: seconds,
 		Latency: latencyOf(main.latency), Errors: main.errors, Busy: busy, Preempted: lost,
-		OwnLag:    main.ownLag(),
+		OwnLag:    main.ownLag(share),
 		Histogram: main.latency, LagHistogram: main.lag,
 	}
-	res.KeptUp, res.Reason = main.verdict(busy, lost)
+	res.KeptUp, res.Reason = main.verdict(busy, lost, share)
 	if r.c.Beside != "" {
 		res.Beside = &Beside{Requests: beside.answered, Seconds: seconds, Errors: beside.errors, Latency: latencyOf(beside.latency)}
 	}
