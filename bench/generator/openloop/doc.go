@@ -20,8 +20,8 @@
 //     known: answered, failed, or given up. A request that failed at once is as short as
 //     one that was answered at once; look at the errors before the latency.
 //   - The generator's own lag is counted apart: how late it sent what was due and had a
-//     free connection, and how late it read what the kernel had (SO_TIMESTAMPNS). What is
-//     sent late goes out in a burst, in which requests wait for each other; so its lag is
+//     free connection, and how late it read what the kernel had (SO_TIMESTAMPNS
+//     after a sleep, and the time since the last look when awake). What is sent late goes out in a burst, in which requests wait for each other; so its lag is
 //     also charged to what follows, until an answer shows that nothing waits any more.
 //   - It kept up if without all that the p99 would be less by a tenth at most: an upper
 //     bound of its own part, whoever took the CPU away, a hypervisor included. The figures

@@ -45,6 +45,10 @@ type loop struct {
 	buf    [64 << 10]byte
 
 	message message
+	slept   bool          // before this batch of events
+	since   time.Duration // they came after this, if it has not
+	polled  time.Duration // the last time
+	full    bool          // and more may have been there
 
 	main, beside *group // beside may be nil
 	conns        []*conn
@@ -314,6 +318,10 @@ func (l *loop) until(done func() (bool, error), deadline time.Duration) error {
 // wait returns how many events there are, perhaps none. It sleeps unless a request is due
 // soon.
 func (l *loop) wait(now time.Duration) (int, error) {
+	if l.slept = false; !l.full {
+		l.since = l.polled
+	}
+	l.polled = now
 	n, errno := poll(l.epfd, l.events[:])
 	if errno == 0 && n == 0 {
 		till := l.sweep
@@ -324,9 +332,12 @@ func (l *loop) wait(now time.Duration) (int, error) {
 		if d := till - now; d > 0 && !l.sleepless {
 			n, errno = wait(l.epfd, l.events[:], d)
 			l.sleepless = errno == unix.ENOSYS
+			l.slept = !l.sleepless
 		}
-		l.waited += l.now() - now
+		l.polled = l.now()
+		l.waited += l.polled - now
 	}
+	l.full = n == len(l.events)
 	if errno == 0 || errno == unix.EINTR || errno == unix.ENOSYS {
 		return max(0, n), nil
 	}

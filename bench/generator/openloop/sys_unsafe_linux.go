@@ -11,6 +11,12 @@ import (
 // The sockets do not block, so these calls need not tell the scheduler, which costs as
 // much as the shortest of them takes.
 
+func recv(fd int, p []byte) (int, syscall.Errno) {
+	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd),
+		uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), 0, 0, 0)
+	return int(n), errno
+}
+
 // message is what recvmsg(2) fills in: bytes, and when the kernel had them.
 type message struct {
 	header  unix.Msghdr
