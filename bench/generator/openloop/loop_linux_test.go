@@ -104,25 +104,30 @@ func readLate(t *testing.T, slept bool) {
 		t.Fatal(err)
 	}
 	l.main.recording = true
-	now := l.now()
-	l.send(l.main.take(), now, now)
-	<-answered
-	due := l.now()
-	time.Sleep(late)
-	// Awake, it knows when it last found nothing; asleep, it has the kernel's word.
-	l.slept, l.since = slept, due
-	if slept {
-		l.since = l.now()
-	}
-	if err := l.read(l.conns[0], false); err != nil || l.main.flying != 0 {
-		t.Fatalf("%d are out, %v", l.main.flying, err)
-	}
-	tally := &l.main.tally
-	if own := time.Duration(tally.latency.Max() - tally.less.Max()); own < late*9/10 || tally.less.TotalCount() != 1 {
-		t.Errorf("%v of %v by its own doing, want %v", own, time.Duration(tally.latency.Max()), late)
-	}
-	tally.sending(due, l.conns[0].at, l.now())
-	if lag := time.Duration(tally.lag.Max()); lag < late*9/10 {
-		t.Errorf("a request that waited for the connection was sent %v late, want %v", lag, late)
+	// The kernel keeps times only from a moment after the first socket has asked for them.
+	for start := l.now(); ; {
+		l.main.tally = newTally()
+		now := l.now()
+		l.send(l.main.take(), now, now)
+		<-answered
+		due := l.now()
+		time.Sleep(late)
+		// Awake, it knows when it last found nothing; asleep, it has the kernel's word.
+		l.slept, l.since = slept, due
+		if slept {
+			l.since = l.now()
+		}
+		if err := l.read(l.conns[0], false); err != nil || l.main.flying != 0 {
+			t.Fatalf("%d are out, %v", l.main.flying, err)
+		}
+		tally := &l.main.tally
+		tally.sending(due, l.conns[0].at, l.now())
+		own, lag := time.Duration(tally.latency.Max()-tally.less.Max()), time.Duration(tally.lag.Max())
+		if own >= late*9/10 && lag >= late*9/10 {
+			return
+		}
+		if l.now()-start > 20*time.Second {
+			t.Fatalf("%v of %v by its own doing, and what waited for the connection was sent %v late, want %v", own, time.Duration(tally.latency.Max()), lag, late)
+		}
 	}
 }
