@@ -25,9 +25,10 @@ const (
 const (
 	acceptBatch = 64
 
-	// How long a busy leader may keep Go's poller and timers waiting: for
-	// requests that are out, and for goroutines the engine knows nothing of.
-	yieldOut = time.Millisecond
+	// How long a busy leader may keep goroutines waiting that wait for a
+	// descriptor: those of requests that are out, and those the engine knows
+	// nothing of.
+	yieldOut = 500 * time.Microsecond
 	yieldAny = 5 * time.Millisecond
 )
 
@@ -133,7 +134,7 @@ func (l *loop) lead() {
 func (l *loop) wait() {
 	l.next = 0
 	l.count.publish(&l.shown, l.open)
-	l.yield()
+	pass := l.yield()
 	l.collect()
 	// Whoever gives a connection back after this store wakes the loop, and
 	// what was given before it is seen by the check.
@@ -141,6 +142,8 @@ func (l *loop) wait() {
 	switch {
 	case len(l.backlog) > 0 || l.given.Load() != nil || l.srv.stopping.Load() != l.stopping:
 		l.poller.poll()
+	case pass:
+		l.poller.pass()
 	case l.out.Load() > 0:
 		if l.poller.poll() == 0 {
 			l.poller.park()
@@ -157,23 +160,23 @@ func (l *loop) wait() {
 	l.todo, l.backlog = l.backlog, l.todo
 }
 
-// yield lets other goroutines of the P run. Gosched runs those that are ready,
-// which matters while requests are out. Once in a while the scheduler also has
-// to look at its timers and at its own poller; only a leader that sleeps lets it.
-func (l *loop) yield() {
+// yield lets other goroutines of the P run that are ready, which matters while
+// requests are out. It reports whether those that wait for a descriptor are due.
+func (l *loop) yield() (pass bool) {
 	out := l.out.Load() > 0
 	limit := int64(yieldAny)
 	if out {
 		limit = int64(yieldOut)
 	}
 	now := l.srv.clock()
-	switch {
-	case now-l.yielded >= limit:
+	if now-l.yielded >= limit {
 		l.yielded = now
-		time.Sleep(time.Nanosecond)
-	case out:
+		return true
+	}
+	if out {
 		runtime.Gosched()
 	}
+	return false
 }
 
 // collect takes the connections that were given back.

@@ -141,6 +141,28 @@ func (p *poller) park() {
 	}
 }
 
+// pass parks although something may be ready: the scheduler looks at its own
+// poller only when no goroutine is ready, and comes back when the gate, which
+// is in there with the descriptors others wait for, is ready like them.
+func (p *poller) pass() {
+	parked := false
+	err := p.raw.Read(func(uintptr) bool {
+		if parked {
+			return p.poll() > 0
+		}
+		parked = true
+		// Not before: Read has forgotten by now what the gate was ready for. Opened
+		// anew, it tells of events that are there already.
+		p.arm(false)
+		p.arm(true)
+		return !p.armed
+	})
+	if err != nil || !p.armed {
+		p.poll()
+	}
+	p.arm(false)
+}
+
 // arm opens or shuts the gate. It stays open from one park to the next.
 func (p *poller) arm(on bool) {
 	if on == p.armed {

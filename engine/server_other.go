@@ -50,6 +50,7 @@ func (p *poller) poll() int                            { return 0 }
 func (p *poller) dwell() int                           { return 0 }
 func (p *poller) arm(bool)                             {}
 func (p *poller) park()                                {}
+func (p *poller) pass()                                {}
 func (p *poller) event(int) (int32, uint32, readiness) { return 0, 0, 0 }
 func (p *poller) watch(int, int32, uint32) error       { return errPlatform }
 func (p *poller) want(int, int32, uint32)              {}
