@@ -196,7 +196,7 @@ func (l *lab) prove(ctx context.Context) error {
 			}
 			return err
 		})
-		if err == nil && s.Peer.Canned { // it does not close by itself, and is measured that way too
+		if err == nil && s.Canned { // it does not close by itself, and is measured that way too
 			err = l.With(ctx, s, true, func(p *measure.Process) error {
 				config.Addr, config.Closes = p.Addr, true
 				_, err := check.Check(ctx, config)

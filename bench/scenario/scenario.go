@@ -221,11 +221,11 @@ func All(batch string) ([]Scenario, error) {
 		},
 		{
 			Scenario: one("rate", "A constant rate", "Pings, evenly spaced, at the rate that takes fasthttp 70 % of its CPU, found anew before each round.", 256),
-			Kind:     Open, Target: ping, Peers: open, Shape: "constant", Share: 0.7, Quick: true,
+			Kind:     Open, Target: ping, Peers: open, Shape: "constant", Share: 0.7, Duration: 2 * time.Second, Quick: true,
 		},
 		{
 			Scenario: one("jitter", "A rate with random gaps", "The same rate with exponentially distributed gaps, as of many clients that know nothing of each other.", 256),
-			Kind:     Open, Target: ping, Peers: open, Shape: "jitter", Share: 0.7,
+			Kind:     Open, Target: ping, Peers: open, Shape: "jitter", Share: 0.7, Duration: 2 * time.Second,
 		},
 		{
 			Scenario: one("pulse", "Pulses", "The same rate for 200 ms, then nothing for 800 ms.", 256),

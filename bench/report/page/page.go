@@ -175,7 +175,7 @@ func (r *report) legend(b *strings.Builder) {
 		"RSS is the resident memory of all processes of the server. Errors, if there were any, stand below a table. " +
 		"Closed loops have no latency: a client that is busy starts its clock late. That is what the scenarios with a rate are for.\n\n")
 	fmt.Fprintf(b, "- † unsteady: the middle half of the rounds is wider than %.0f %% of the median, or there are fewer than three. Of CPU times, what made all peers of a round slower or faster alike is left out of this.%s\n"+
-		"- ‡ the generator was the limit: it used at least %.0f %% of its %s while the server used less of its own, or it could not send when requests were due.\n"+
+		"- ‡ the generator was the limit: it used at least %.0f %% of its %s while the server used less of its own, or, in most rounds of an open loop, more than a tenth of the p99 may be its own doing.\n"+
 		"- – not measured, or not known.\n\n", record.Steady*100, more, busy*100, of)
 }
 

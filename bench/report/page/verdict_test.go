@@ -329,3 +329,19 @@ func TestTally(t *testing.T) {
 		wants(t, b.String(), c.want)
 	}
 }
+
+// TestLimited has a generator that was behind in one round of three, and in two.
+func TestLimited(t *testing.T) {
+	run := &record.Run{}
+	for round := range 3 {
+		run.Samples = append(run.Samples, record.Sample{Scenario: "rate", Conns: 256, Peer: "engine", Round: round, Rate: 100, Behind: round == 0})
+	}
+	key := run.Samples[0].Key()
+	if newReport(run, "").limited(key) {
+		t.Error("one round of three decides")
+	}
+	run.Samples[1].Behind = true
+	if !newReport(run, "").limited(key) {
+		t.Error("two rounds of three do not decide")
+	}
+}
