@@ -16,9 +16,8 @@ import (
 )
 
 const (
-	wanted  = 80_000 // requests a second of the open-loop generator, from one CPU
-	agree   = 0.10   // what the two generators may differ by
-	repeats = 5      // of each check, of which the median counts
+	wanted = 80_000 // requests a second of the open-loop generator, from one CPU
+	agree  = 0.10   // what the two generators may differ by
 )
 
 // subject returns a peer by its name, if it is there.
@@ -55,7 +54,7 @@ func (l *lab) calibrate(ctx context.Context) error {
 	var wrk, own struct{ rate, p50 []float64 }
 	err := l.with(ctx, "fasthttp", func(p *measure.Process) error {
 		url := "http://" + p.Addr + "/sleep"
-		for range repeats {
+		for range l.repeats() {
 			one := measure.Wrk{CPUs: l.CPUs.Load, Conns: 1, Seconds: 1, URL: url}
 			loaded, err := one.Run(ctx, l.Dir)
 			if err != nil {
@@ -120,6 +119,14 @@ func (l *lab) rates() {
 	}
 }
 
+// repeats is how often a check is made, of which the median counts.
+func (l *lab) repeats() int {
+	if l.quick {
+		return 2
+	}
+	return 5
+}
+
 // compare notes whether the generators agree on a figure.
 func (l *lab) compare(name, format string, own, wrk []float64) {
 	got, want := record.SpreadOf(own).Median, record.SpreadOf(wrk).Median
@@ -157,7 +164,7 @@ func (l *lab) fast(ctx context.Context) error {
 	var steady *openloop.Result
 	err := l.with(ctx, "floor", func(p *measure.Process) (err error) {
 		url := "http://" + p.Addr + "/api/ping"
-		for range repeats {
+		for range l.repeats() {
 			r, err := l.Generate(ctx, p, "-conns", "256", "-rate", "0", "-duration", "1s", url)
 			if err != nil {
 				return err

@@ -106,7 +106,7 @@ func parse(args []string) (o options, err error) {
 		return o, fmt.Errorf("-rounds %d: want at least 1", o.rounds)
 	}
 	if o.quick {
-		o.rounds, o.budget = min(o.rounds, 3), min(o.budget, 150*time.Second)
+		o.rounds, o.budget = min(o.rounds, 3), min(o.budget, 165*time.Second)
 	}
 	if o.peers, err = choose(*some, peerNames()); err != nil {
 		return o, fmt.Errorf("-peers: %w", err)

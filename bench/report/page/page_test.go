@@ -315,6 +315,12 @@ func TestSummary(t *testing.T) {
 	costing(run, "json", 64, "fasthttp", 12, 12, 12)
 	run.Samples[0].Errors = &record.Errors{Read: 1}
 	run.Samples = append(run.Samples, record.Sample{Scenario: "idle", Conns: 9, Peer: "engine", Open: 9, RSS: 900})
+	for round := range 3 {
+		run.Samples = append(run.Samples, record.Sample{
+			Scenario: "rate", Conns: 256, Peer: "engine", Round: round, Rate: 100, Requests: 100, Seconds: 1, ServerCPU: 0.1,
+			Behind: true, Latency: &record.Latency{P50: 100, P99: 2500},
+		})
+	}
 	var out strings.Builder
 	if err := Summary(&out, run); err != nil {
 		t.Fatal(err)
@@ -322,7 +328,11 @@ func TestSummary(t *testing.T) {
 	want := `CPU, µs/request  ping 64  json 64
 engine             7.00!        –
 fasthttp           10.0†     12.0
+p99       rate 256
+engine    2.50 ms‡
+fasthttp         –
 † unsteady, or fewer than three rounds
+‡ the generator was the limit, not the server
 ! there were errors
 `
 	if out.String() != want {
