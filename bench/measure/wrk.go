@@ -47,12 +47,16 @@ type Loaded struct {
 var ErrBytes = errors.New("answers of another length")
 
 // Answered returns an ErrBytes if answers were not size bytes long on average. Those that
-// say that their connection ends may be a little longer. wrk looks at no more of an answer
-// than its status, so this is how a server is caught that measures well by answering less.
+// say that their connection ends may be a little longer, or shorter where others say that
+// it stays. wrk looks at no more of an answer than its status, so this is how a server is
+// caught that measures well by answering less.
 func (l *Loaded) Answered(size int) error {
-	const goodbye = len("Connection: close\r\n")
+	const (
+		longer  = len("Connection: close\r\n")
+		shorter = len("keep-alive") - len("close")
+	)
 	got := float64(l.Bytes) / float64(l.Requests)
-	if low, high := 0.99*float64(size), 1.01*float64(size+goodbye); l.Requests > 0 && (got < low || got > high) {
+	if low, high := 0.99*float64(size-shorter), 1.01*float64(size+longer); l.Requests > 0 && (got < low || got > high) {
 		return fmt.Errorf("%w: %.1f bytes on average, want %d", ErrBytes, got, size)
 	}
 	return nil

@@ -119,7 +119,7 @@ func TestWrk(t *testing.T) {
 	if err := l.Answered(size); err != nil {
 		t.Error(err)
 	}
-	for _, other := range []int{size - 30, size + 2} {
+	for _, other := range []int{size - 30, size + 10} {
 		if err := l.Answered(other); !errors.Is(err, ErrBytes) {
 			t.Errorf("answers of %d bytes pass for %d: %v", size, other, err)
 		}
@@ -154,6 +154,20 @@ func TestThreads(t *testing.T) {
 		w := Wrk{CPUs: affinity.SetOf(cpus...), Conns: c.conns}
 		if got := w.threads(); got != c.want {
 			t.Errorf("%d connections on %d CPUs: %d threads, want %d", c.conns, c.cpus, got, c.want)
+		}
+	}
+}
+
+// TestAnswered has answers that end their connections, of a server that else says nothing
+// of it, and of one that says that it stays.
+func TestAnswered(t *testing.T) {
+	for _, c := range []struct {
+		bytes int64
+		ok    bool
+	}{{16900, true}, {16400, true}, {18800, true}, {16100, false}, {19200, false}, {2000, false}} {
+		l := Loaded{Requests: 100, Bytes: c.bytes}
+		if err := l.Answered(169); (err == nil) != c.ok {
+			t.Errorf("%d bytes of 100 answers of 169: %v", c.bytes, err)
 		}
 	}
 }
