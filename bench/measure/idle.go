@@ -15,7 +15,7 @@ import (
 )
 
 // settle is how long a server has to come to rest before its memory is read.
-const settle = time.Second
+const settle = 500 * time.Millisecond
 
 const (
 	keptBack = 500    // descriptors for other work, here and in a server, whose limit is the same

@@ -90,7 +90,7 @@ func parse(args []string) (o options, err error) {
 	fs.StringVar(&o.root, "root", "..", "checkout of pinion")
 	fs.StringVar(&o.out, "out", "", "file for the raw data; empty = none")
 	fs.IntVar(&o.rounds, "rounds", 5, "interleaved rounds, before those for what is unsteady")
-	fs.DurationVar(&o.budget, "budget", 18*time.Minute, "no round starts that would not end by then")
+	fs.DurationVar(&o.budget, "budget", 19*time.Minute, "no round starts that would not end by then")
 	fs.BoolVar(&o.quick, "quick", false, "a part of the scenarios and servers, at most three rounds, under three minutes")
 	some := fs.String("peers", "", "servers to measure, with commas between; empty = all of: "+strings.Join(peerNames(), ","))
 	parts := fs.String("scenarios", "", "scenarios to measure, with commas between; empty = all of: "+strings.Join(scenarioNames(), ","))

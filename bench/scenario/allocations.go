@@ -18,9 +18,8 @@ import (
 )
 
 const (
-	counted   = 100_000 // requests that allocations are counted over
-	countings = 2       // with requests, and
-	looks     = 10      // without, of which the least is taken
+	counted   = 50_000 // requests that allocations are counted over
+	countings = 3      // with requests, and without, of which the least are taken
 )
 
 // inline are the requests that the loops answer themselves.
@@ -63,43 +62,57 @@ func (b *Bench) allocations(ctx context.Context, conns int, p *measure.Process) 
 // count sends a request many times and returns the objects allocated for each. What goes
 // on in the process beside the requests only ever adds to a counting, and the looks
 // themselves allocate from hundreds of objects to thousands. So the least counts: of
-// countings with requests, and of those with none.
+// countings with requests, and of those that waited as long for none.
 func count(ctx context.Context, c *measure.Client, request []byte, admin string) (float64, error) {
 	// between counts from one look to the next.
-	between := func(n int) (float64, error) {
+	between := func(f func() error) (float64, error) {
 		before, err := mallocs(ctx, admin)
+		if err == nil {
+			err = f()
+		}
 		if err != nil {
 			return 0, err
-		}
-		o, err := c.Send(ctx, slices.Repeat([][]byte{request}, n), 0)
-		if err != nil {
-			return 0, err
-		}
-		if o.Failed > 0 {
-			return 0, fmt.Errorf("%d of %d requests failed", o.Failed, n)
 		}
 		after, err := mallocs(ctx, admin)
 		return after - before, err
 	}
-	if _, err := between(warmup); err != nil { // makes buffers for what follows
+	requests := slices.Repeat([][]byte{request}, counted)
+	send := func(n int) func() error {
+		return func() error {
+			o, err := c.Send(ctx, requests[:n], 0)
+			if err == nil && o.Failed > 0 {
+				err = fmt.Errorf("%d of %d requests failed", o.Failed, n)
+			}
+			return err
+		}
+	}
+	if _, err := between(send(warmup)); err != nil { // makes buffers for what follows
 		return 0, err
 	}
 	with, without := math.Inf(1), math.Inf(1)
-	for range looks {
-		n, err := between(0)
-		if err != nil {
-			return 0, err
-		}
-		without = min(without, n)
-	}
 	for range countings {
-		n, err := between(counted)
+		start := time.Now()
+		n, err := between(send(counted))
 		if err != nil {
 			return 0, err
 		}
 		with = min(with, n)
+		took := time.Since(start)
+		if n, err = between(func() error { return pause(ctx, took) }); err != nil {
+			return 0, err
+		}
+		without = min(without, n)
 	}
 	return (with - without) / counted, nil
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
 }
 
 var errNoCount = errors.New("no go_memstats_mallocs_total")

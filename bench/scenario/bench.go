@@ -188,7 +188,7 @@ func (b *Bench) closed(ctx context.Context, sc *Scenario, conns int, of *Subject
 // a goroutine and buffers for each pays for: that part must be small.
 func seconds(conns int) int {
 	if conns >= 1000 {
-		return 3
+		return 2
 	}
 	return 1
 }

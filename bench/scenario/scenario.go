@@ -225,14 +225,14 @@ func All(batch string) ([]Scenario, error) {
 		},
 		{
 			Scenario: one("jitter", "A rate with random gaps", "The same rate with exponentially distributed gaps, as of many clients that know nothing of each other.", 256),
-			Kind:     Open, Target: ping, Peers: open, Shape: "jitter", Share: 0.7, Duration: 2 * time.Second,
+			Kind:     Open, Target: ping, Peers: open, Shape: "jitter", Share: 0.7,
 		},
 		{
 			Scenario: one("pulse", "Pulses", "The same rate for 200 ms, then nothing for 800 ms.", 256),
 			Kind:     Open, Target: ping, Peers: open, Shape: "pulse", Share: 0.7, Duration: 2 * time.Second,
 		},
 		{
-			Scenario: one("idle", "Idle connections", "As many connections as the limit of descriptors allows; each has been answered one ping and waits. Resident memory of the server, with a quarter of them and with all, as it stands a second later.", 0),
+			Scenario: one("idle", "Idle connections", "As many connections as the limit of descriptors allows; each has been answered one ping and waits. Resident memory of the server, with a quarter of them and with all, as it stands half a second later.", 0),
 			Kind:     Idle, Target: ping, Peers: transports,
 		},
 		{

@@ -193,7 +193,8 @@ func (r *report) slope(scenario string, conns int) string {
 	if s.N == 0 {
 		return "It was looked at from the first connection on, and these go into room that a process has left: one with a large heap, such as `pinion`, looks better than it is."
 	}
-	return "It was looked at from " + plural(int(s.Median), "connection") + " on, since the first go into room that a process has left."
+	return "It was looked at from " + plural(int(s.Median), "connection") + " on, since the first go into room that a process has left. " +
+		"A heap as large as that of `pinion` has more to spare than all of them take: it holds for each what `engine` holds, whatever the figure says."
 }
 
 // fileName keeps of a name what is safe in a file's name and in a link.

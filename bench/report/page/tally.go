@@ -131,7 +131,7 @@ func (j judged) load(again bool) string {
 		parts = append(parts, plural(j.found, "connection"))
 	}
 	if j.beside {
-		parts = append(parts, "both with JSON made beforehand")
+		parts = append(parts, j.what)
 	}
 	return strings.Join(parts, ", ")
 }
