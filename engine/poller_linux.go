@@ -56,7 +56,9 @@ type poller struct {
 	// poller lets the P run other goroutines meanwhile. This is the gate.
 	file *os.File
 	raw  syscall.RawConn
-	once func(fd uintptr) bool
+	// Functions for raw.Read, made once: a literal would be allocated each time.
+	once, yield func(fd uintptr) bool
+	parked      bool // of the pass going on
 
 	ticking bool
 }
@@ -96,6 +98,7 @@ func newPoller() (_ *poller, err error) {
 		return nil, fmt.Errorf("engine: epoll descriptor: %w", err)
 	}
 	p.once = func(uintptr) bool { return p.poll() > 0 }
+	p.yield = p.reopen
 	return p, nil
 }
 
@@ -145,22 +148,25 @@ func (p *poller) park() {
 // poller only when no goroutine is ready, and comes back when the gate, which
 // is in there with the descriptors others wait for, is ready like them.
 func (p *poller) pass() {
-	parked := false
-	err := p.raw.Read(func(uintptr) bool {
-		if parked {
-			return p.poll() > 0
-		}
-		parked = true
-		// Not before: Read has forgotten by now what the gate was ready for. Opened
-		// anew, it tells of events that are there already.
-		p.arm(false)
-		p.arm(true)
-		return !p.armed
-	})
-	if err != nil || !p.armed {
+	p.parked = false
+	if err := p.raw.Read(p.yield); err != nil || !p.armed {
 		p.poll()
 	}
 	p.arm(false)
+}
+
+// reopen is what pass has Read do: nothing but park the first time, and then
+// fetch the events.
+func (p *poller) reopen(uintptr) bool {
+	if p.parked {
+		return p.poll() > 0
+	}
+	p.parked = true
+	// Not before: Read has forgotten by now what the gate was ready for. Opened
+	// anew, it tells of events that are there already.
+	p.arm(false)
+	p.arm(true)
+	return !p.armed
 }
 
 // arm opens or shuts the gate. It stays open from one park to the next.

@@ -57,6 +57,9 @@ func TestPass(t *testing.T) {
 	if n := needed[len(needed)/2]; n > 20 {
 		t.Errorf("the goroutine has its turn after %d passes, in the middle of %v", n, needed)
 	}
+	if n := testing.AllocsPerRun(100, p.pass); n != 0 {
+		t.Errorf("a pass allocates %v objects", n)
+	}
 	if p.armed {
 		t.Error("the gate stays open: each event wakes a thread that waits for something else")
 	}
