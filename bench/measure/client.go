@@ -106,6 +106,9 @@ func (l *Client) Send(ctx context.Context, requests [][]byte, atLeast time.Durat
 		})
 	}
 	wg.Wait()
+	if ends && !time.Now().Before(deadline) {
+		<-ctx.Done() // a connection may have seen that before the context did
+	}
 	slices.Sort(total.Latencies)
 	return total, cmp.Or(ctx.Err(), fatal)
 }

@@ -369,7 +369,8 @@ func TestAllocations(t *testing.T) {
 		return testing.AllocsPerRun(1, func() { mustRun(t, c) })
 	}
 	few, many := allocations(100), allocations(2000)
-	if many > few+100 {
+	// What else the process does allocates too, but not one object for every other request.
+	if many-few > (600-30)/2 {
 		t.Errorf("%v allocations for 30 requests, %v for 600", few, many)
 	}
 }
