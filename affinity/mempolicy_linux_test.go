@@ -47,7 +47,7 @@ func TestMemoryPolicy(t *testing.T) {
 	threads := lines{}
 	files, err := filepath.Glob("/proc/self/task/*/numa_maps")
 	if err != nil || len(files) == 0 {
-		t.Skip("the kernel shows no policies")
+		skip(t, "the kernel shows no policies")
 	}
 	for _, file := range files {
 		maps, err := os.ReadFile(file)

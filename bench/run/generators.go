@@ -6,6 +6,7 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -84,16 +85,16 @@ const firstRate = 20_000
 
 // limit finds the rate at which pings take fasthttp all of its CPUs, for rates that are a
 // share of it: in an open loop, on as many connections as they are measured with, since a
-// closed loop that is behind sends many at once, which costs less. It is found at about
-// the share that is measured, and anew for each round: a host does not stay as fast.
-func (l *lab) limit(ctx context.Context) error {
+// closed loop that is behind sends many at once, which costs less. It is found at the
+// share that is measured, and anew for each round: a host does not stay as fast.
+func (l *lab) limit(ctx context.Context, conns int, share float64) error {
 	steps := 1
 	if l.Limit == 0 {
 		l.Limit, steps = firstRate/share, 3
 	}
 	return l.with(ctx, "fasthttp", func(p *measure.Process) error {
 		for range steps {
-			r, err := l.Generate(ctx, p, "-conns", "256", "-rate", fmt.Sprintf("%.0f", share*l.Limit), "-duration", "1s", "http://"+p.Addr+"/api/ping")
+			r, err := l.Generate(ctx, p, "-conns", strconv.Itoa(conns), "-rate", fmt.Sprintf("%.0f", share*l.Limit), "-duration", "1s", "http://"+p.Addr+"/api/ping")
 			if err != nil {
 				return err
 			}
@@ -107,14 +108,11 @@ func (l *lab) limit(ctx context.Context) error {
 	})
 }
 
-// share is about what scenarios take of the limit.
-const share = 0.7
-
 // rates notes what the limits were.
 func (l *lab) rates() {
 	if len(l.limits) > 0 {
 		l.run.Method = append(l.run.Method, fmt.Sprintf(
-			"By its CPU time per request in an open loop, fasthttp would answer %s pings a second at most, on 256 connections; rates are shares of what was found just before their round.",
+			"By its CPU time per request in an open loop, fasthttp would answer %s pings a second at most; rates are shares of what was found just before their round.",
 			record.SpreadOf(l.limits).Text("%.0f")))
 	}
 }

@@ -96,7 +96,7 @@ func (l *lab) round(ctx context.Context, g *group) error {
 		line += fmt.Sprintf(" %d", g.conns)
 	}
 	if g.Share > 0 {
-		if err := l.limit(ctx); err != nil {
+		if err := l.limit(ctx, g.conns, g.Share); err != nil {
 			return err
 		}
 	}

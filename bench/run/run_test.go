@@ -21,12 +21,18 @@ func need(t *testing.T, programs ...string) {
 	t.Helper()
 	for _, name := range programs {
 		if _, err := exec.LookPath(name); err != nil {
-			if os.Getenv("CI") != "" {
-				t.Fatal(err)
-			}
-			t.Skip(err)
+			without(t, err)
 		}
 	}
+}
+
+// without fails or skips for want of something.
+func without(t *testing.T, err error) {
+	t.Helper()
+	if os.Getenv("CI") != "" {
+		t.Fatal(err)
+	}
+	t.Skip(err)
 }
 
 // TestRun is a whole run, of few servers and loads.
@@ -34,7 +40,7 @@ func TestRun(t *testing.T) {
 	need(t, "wrk", "taskset", "gcc")
 	cpus, err := measure.ChooseCPUs("", "")
 	if err != nil {
-		t.Skip(err) // one CPU is not enough
+		without(t, err) // one CPU is not enough
 	}
 	out := filepath.Join(t.TempDir(), "raw.json")
 	err = run(t.Context(), options{

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"slices"
@@ -18,101 +19,95 @@ import (
 )
 
 const (
-	counted   = 50_000 // requests that allocations are counted over
-	countings = 3      // with requests, and without, of which the least are taken
+	countings = 2  // of requests, and
+	looks     = 10 // of none, of which the least are taken
 )
 
-// inline are the requests that the loops answer themselves.
-func (b *Bench) inline() map[string][]byte {
+// inline are the requests that the loops answer themselves, by route.
+func (b *Bench) inline() map[string]measure.Wrk {
 	_, ids, _ := strings.Cut(b.Batch, "=")
 	one, _, _ := strings.Cut(ids, ",")
-	return map[string][]byte{
-		"GET /api/ping":          measure.Request("GET", ping, ""),
-		"GET /health":            measure.Request("GET", "/health", ""),
-		"GET /api/users/{id}":    measure.Request("GET", "/api/users/"+one, ""),
-		"GET /api/users?ids=":    measure.Request("GET", b.Batch, ""),
-		"POST /api/users/lookup": measure.Request("POST", "/api/users/lookup", `{"ids":[`+ids+`]}`),
+	return map[string]measure.Wrk{
+		"GET /api/ping":          {URL: ping},
+		"GET /health":            {URL: "/health"},
+		"GET /api/users/{id}":    {URL: "/api/users/" + one},
+		"GET /api/users?ids=":    {URL: b.Batch},
+		"POST /api/users/lookup": {URL: "/api/users/lookup", Method: "POST", Body: `{"ids":[` + ids + `]}`},
 	}
 }
 
 // allocations counts the objects that the process allocates for requests, route by route.
 func (b *Bench) allocations(ctx context.Context, conns int, p *measure.Process) ([]record.Sample, error) {
-	c, err := measure.Dial(p.Addr, conns)
-	if err != nil {
-		return nil, err
-	}
-	defer c.Close()
 	var samples []record.Sample
 	requests := b.inline()
-	routes := make([]string, 0, len(requests))
-	for route := range requests {
-		routes = append(routes, route)
-	}
-	slices.Sort(routes)
-	for _, route := range routes {
-		each, err := count(ctx, c, requests[route], p.Admin)
+	for _, route := range slices.Sorted(maps.Keys(requests)) {
+		w := requests[route]
+		w.CPUs, w.Conns, w.Seconds, w.URL = b.CPUs.Load, conns, 1, "http://"+p.Addr+w.URL
+		s, err := b.count(ctx, &w, p.Admin)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", route, err)
 		}
-		samples = append(samples, record.Sample{Route: route, Requests: counted, Allocations: &each})
+		s.Route = route
+		samples = append(samples, s)
 	}
 	return samples, nil
 }
 
-// count sends a request many times and returns the objects allocated for each. What goes
-// on in the process beside the requests only ever adds to a counting, and the looks
-// themselves allocate from hundreds of objects to thousands. So the least counts: of
-// countings with requests, and of those that waited as long for none.
-func count(ctx context.Context, c *measure.Client, request []byte, admin string) (float64, error) {
-	// between counts from one look to the next.
-	between := func(f func() error) (float64, error) {
-		before, err := mallocs(ctx, admin)
+// count sends many requests and returns how many, and the objects allocated for each. A
+// look at the counter itself allocates from hundreds of objects to thousands, and what else
+// the process does only ever adds to that: so the least counts, of loads and of looks
+// without one.
+func (b *Bench) count(ctx context.Context, w *measure.Wrk, admin string) (s record.Sample, err error) {
+	var sent int64
+	nothing := func() error { return nil }
+	load := func() error {
+		l, err := w.Run(ctx, b.Dir)
+		if err == nil && (l.Errors != (record.Errors{}) || l.Requests == 0) {
+			err = fmt.Errorf("%d answers, errors %+v", l.Requests, l.Errors)
+		}
 		if err == nil {
-			err = f()
+			sent = l.Requests
 		}
+		return err
+	}
+	if _, err := between(ctx, admin, load); err != nil { // makes buffers for those that follow
+		return s, err
+	}
+	// So long that what a look may have more than another, some 2,000 objects, is less than
+	// one in a hundred requests.
+	w.Seconds = 4
+	without, with := math.Inf(1), math.Inf(1)
+	for range looks {
+		n, err := between(ctx, admin, nothing)
 		if err != nil {
-			return 0, err
-		}
-		after, err := mallocs(ctx, admin)
-		return after - before, err
-	}
-	requests := slices.Repeat([][]byte{request}, counted)
-	send := func(n int) func() error {
-		return func() error {
-			o, err := c.Send(ctx, requests[:n], 0)
-			if err == nil && o.Failed > 0 {
-				err = fmt.Errorf("%d of %d requests failed", o.Failed, n)
-			}
-			return err
-		}
-	}
-	if _, err := between(send(warmup)); err != nil { // makes buffers for what follows
-		return 0, err
-	}
-	with, without := math.Inf(1), math.Inf(1)
-	for range countings {
-		start := time.Now()
-		n, err := between(send(counted))
-		if err != nil {
-			return 0, err
-		}
-		with = min(with, n)
-		took := time.Since(start)
-		if n, err = between(func() error { return pause(ctx, took) }); err != nil {
-			return 0, err
+			return s, err
 		}
 		without = min(without, n)
 	}
-	return (with - without) / counted, nil
+	for range countings {
+		n, err := between(ctx, admin, load)
+		if err != nil {
+			return s, err
+		}
+		if each := (n - without) / float64(sent); each < with {
+			with, s.Requests = each, sent
+		}
+	}
+	s.Allocations = &with
+	return s, nil
 }
 
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
+// between returns how many objects the process allocates while f runs.
+func between(ctx context.Context, admin string, f func() error) (float64, error) {
+	before, err := mallocs(ctx, admin)
+	if err == nil {
+		err = f()
 	}
+	if err != nil {
+		return 0, err
+	}
+	after, err := mallocs(ctx, admin)
+	return after - before, err
 }
 
 var errNoCount = errors.New("no go_memstats_mallocs_total")

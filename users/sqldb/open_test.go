@@ -161,6 +161,21 @@ func foreign(t *testing.T, text string) string {
 	return path
 }
 
+// writer returns a transaction that holds the lock for writing, as of another process.
+func writer(t *testing.T, path string) *sql.Tx {
+	t.Helper()
+	other, err := sql.Open("sqlite", path+"?_txlock=immediate")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = other.Close() }) // nothing was written
+	tx, err := other.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tx
+}
+
 // A lock of another process ends in an error that names it, not in an endless wait.
 func TestLocked(t *testing.T) {
 	ctx := context.Background()
@@ -168,15 +183,7 @@ func TestLocked(t *testing.T) {
 	opts := Options{DSN: scheme + path, BusyTimeout: 50 * time.Millisecond}
 	db := openTest(t, opts)
 
-	other, err := sql.Open("sqlite", path+"?_txlock=immediate")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Close() //nolint:errcheck // nothing was written
-	tx, err := other.Begin()
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := writer(t, path)
 	user := users.NewUser{Name: "Ada", Email: "ada@example.com"}
 	if _, err := db.Create(ctx, user); err == nil || !strings.Contains(err.Error(), "database is locked") {
 		t.Errorf("Create beside another writer: %v", err)
@@ -208,15 +215,7 @@ func TestLocked(t *testing.T) {
 // An instance that makes a new file while another is making it waits for it.
 func TestOpenWhileAnotherMakesTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "users.db")
-	other, err := sql.Open("sqlite", path+"?_txlock=immediate")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Close() //nolint:errcheck // nothing was written
-	tx, err := other.Begin()
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := writer(t, path)
 
 	opts := Options{DSN: scheme + path, BusyTimeout: 50 * time.Millisecond}
 	if db, err := Open(context.Background(), opts); err == nil {

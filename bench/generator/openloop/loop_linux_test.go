@@ -44,6 +44,21 @@ func TestLookBeforeOpen(t *testing.T) {
 	}
 }
 
+// opened returns a loop with its connections open.
+func opened(t *testing.T, c *Config) *loop {
+	t.Helper()
+	l, err := newLoop(c, 0, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.close)
+	l.halt = new(atomic.Bool)
+	if err := l.open(); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
 // A connection that has served is connected anew at once when it is lost: a pause would be
 // in the latency of what is due meanwhile, and would be the client's. One that never has
 // gets its pause, or the loop would do nothing but connect.
@@ -52,19 +67,11 @@ func TestConnectsAtOnce(t *testing.T) {
 		lost := make(chan struct{})
 		c := config(serve(t, func(*net.TCPConn) { <-lost }))
 		c.Conns = 1
-		l, err := newLoop(&c, 0, time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.close()
-		l.halt = new(atomic.Bool)
-		if err := l.open(); err != nil {
-			t.Fatal(err)
-		}
+		l := opened(t, &c)
 		only := l.conns[0]
 		only.served = served
 		close(lost)
-		err = l.until(func() (bool, error) { return only.state != idle, nil }, l.now()+time.Minute)
+		err := l.until(func() (bool, error) { return only.state != idle, nil }, l.now()+time.Minute)
 		if err != nil || only.state != want {
 			t.Errorf("served %v: state %d, want %d, %v", served, only.state, want, err)
 		}
@@ -94,15 +101,7 @@ func readLate(t *testing.T, slept bool) {
 		}
 	}))
 	c.Conns = 1
-	l, err := newLoop(&c, 0, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.close()
-	l.halt = new(atomic.Bool)
-	if err := l.open(); err != nil {
-		t.Fatal(err)
-	}
+	l := opened(t, &c)
 	l.main.recording = true
 	// The kernel keeps times only from a moment after the first socket has asked for them.
 	for start := l.now(); ; {
